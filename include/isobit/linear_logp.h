@@ -1,0 +1,117 @@
+/* linear_logp: log-probabilities of tokens straight from hidden states and the LM head, never storing [N, V].
+ *
+ *   z[n,v]  = softcap(sum_k hidden[n,k] weight[v,k] + bias[v]) / temperature[n]     softcap(t) = c tanh(t / c)
+ *   lse[n]  = log sum_v exp z[n,v]
+ *   logp    = z[n, target] - lse[n]            entropy[n] = lse[n] - sum_v p[n,v] z[n,v]
+ *   rank    = number of ids whose logit is greater than the target's, equal logits counted if their id is lower
+ *
+ * N rows (tokens), H hidden size, V vocabulary size, K target ids per row, T ids of the top list.
+ * The bits of a row's outputs depend on that row, on weight and bias, on the options and on the contract id
+ * (docs/bit-contract.md), never on N, the row's position, its neighbours, chunks, strides, shards, threads or device.
+ *
+ * Special rows
+ *  - target == ignore_index: logp, rank +0; with K = 1 lse and entropy +0 too, and the hidden row is never used.
+ *    With K > 1 only the K entries that equal ignore_index are +0; the row counts as ignored if all K do.
+ *  - target outside [0, V), or a temperature that is <= 0 or NaN: logp (that id), lse and entropy NaN, rank -1.
+ *  - a logit that is NaN or +inf: the row's outputs NaN, rank -1. All logits -inf: lse -inf, the rest NaN.
+ *  - every NaN written is 0x7FFFFFFF.
+ */
+#ifndef ISOBIT_LINEAR_LOGP_H_
+#define ISOBIT_LINEAR_LOGP_H_
+
+#include <isobit/isobit.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All tensors live on one device. Outputs may not overlap each other or any input. Start from
+ * ISOBIT_LINEAR_LOGP_ARGS_INIT. */
+typedef struct isobit_linear_logp_args {
+  uint32_t struct_size;      /* sizeof(isobit_linear_logp_args) */
+  int32_t threads;           /* CPU: number of threads, 0 for OpenMP's default; ignored on a GPU */
+  const char* kernel;        /* name of one row of the table of kernels; NULL: the first that fits */
+
+  isobit_tensor hidden;      /* [N, H] bf16 or fp16, stride[1] == 1, any stride[0] >= 0 */
+  isobit_tensor weight;      /* [Vw, H], dtype of hidden, stride[1] == 1, any stride[0] >= H; row i is id first_id + i */
+  isobit_tensor bias;        /* [Vw] bf16, fp16 or fp32, any stride; or absent */
+  isobit_tensor target;      /* [N] or [N, K] int32 or int64, any strides: global ids */
+  isobit_tensor temperature; /* [N] or [N, 1] fp32, any stride; absent: temperature_value for every row */
+
+  int64_t first_id;          /* global id of weight row 0 (a vocabulary shard); 0 otherwise */
+  int64_t vocab_size;        /* V: ids >= V do not exist (padded weight rows); 0: first_id + Vw */
+  int64_t ignore_index;      /* used if use_ignore_index */
+  int32_t use_ignore_index;  /* 0 or 1 */
+  float temperature_value;   /* > 0, finite */
+  float softcap;             /* > 0, finite; 0: none */
+  int32_t reserved;          /* 0 */
+
+  isobit_tensor logp;        /* [N] or [N, K] fp32, shape of target; absent if not wanted, like all outputs */
+  isobit_tensor lse;         /* [N] fp32 */
+  isobit_tensor entropy;     /* [N] fp32 */
+  isobit_tensor rank;        /* shape of target, int32 */
+  isobit_tensor target_logit;/* shape of target, fp32: z of each target id */
+  isobit_tensor top_id;      /* [N, T] int32, 1 <= T <= 64, T <= V: ids by descending logit, equal logits by id */
+  isobit_tensor top_logp;    /* [N, T] fp32: their log-probabilities; needs top_id */
+
+  void* workspace;           /* on the tensors' device, aligned to 256 bytes */
+  size_t workspace_bytes;
+} isobit_linear_logp_args;
+
+/* clang-format off */
+#define ISOBIT_LINEAR_LOGP_ARGS_INIT \
+  { .struct_size = sizeof(isobit_linear_logp_args), .ignore_index = -100, .use_ignore_index = 1, .temperature_value = 1.0f }
+/* clang-format on */
+
+/* Contract id whose bits the call would produce, for example "linear_logp/sm90-k16-f25/0"; static string. */
+ISOBIT_API const char* isobit_linear_logp_contract(void);
+
+/* Workspace in bytes: with `minimum` the rows go in chunks, with `recommended` nothing is gained by more. Both are
+ * functions of the arguments' shapes, dtypes, options and device only; pointers may be NULL. */
+ISOBIT_API isobit_status isobit_linear_logp_workspace(const isobit_linear_logp_args* args, size_t* minimum,
+                                                      size_t* recommended);
+
+/* ISOBIT_OK if a call with these arguments would be launched; else the status it would return, and in `why` (size n,
+ * may be NULL) the reason, one line per kernel. */
+ISOBIT_API isobit_status isobit_linear_logp_supported(const isobit_linear_logp_args* args, char* why, size_t n);
+
+/* Writes the outputs that are present. Needs the whole vocabulary: first_id == 0 and Vw >= V. */
+ISOBIT_API isobit_status isobit_linear_logp(const isobit_linear_logp_args* args, void* stream);
+
+/* Reads targets and temperatures and reports the first row that the run would answer with NaN because of them (-1 if
+ * none). Synchronises the stream; the run functions never do. */
+ISOBIT_API isobit_status isobit_linear_logp_validate(const isobit_linear_logp_args* args, int64_t* first_bad_row,
+                                                     void* stream);
+
+/* ---- vocabulary shards ---------------------------------------------------------------------------------------- */
+
+/* A shard is a contiguous range of ids, [first_id, min(first_id + Vw, V)), V = vocab_size given explicitly. Its state
+ * is what other ranks need to finish the row with the same bits as one device: complete tree nodes, the raw logits of
+ * incomplete border leaves, the target logits it owns, and rank counts. States travel as plain bytes between equal
+ * builds. Layout: docs/bit-contract.md. An empty shard (Vw == 0) is legal. */
+
+/* Size in bytes of the state that isobit_linear_logp_shard writes for these arguments. Depends on N, K, first_id, Vw, V
+ * and on which of entropy and rank are present. */
+ISOBIT_API isobit_status isobit_linear_logp_state_bytes(const isobit_linear_logp_args* args, size_t* bytes);
+
+/* Writes this shard's state. Outputs in args only say what the merge will want (their data is not touched), except
+ * target_logit: with rank present it is an *input*, the logit of every target, gathered before from the owners (a call
+ * without rank gives them). top_id is refused. */
+ISOBIT_API isobit_status isobit_linear_logp_shard(const isobit_linear_logp_args* args, void* state, void* stream);
+
+typedef struct isobit_linear_logp_state {
+  int64_t first_id;
+  int64_t count;    /* ids of the shard: min(first_id + Vw, V) - first_id */
+  const void* data; /* what isobit_linear_logp_shard wrote, on the device of the outputs */
+} isobit_linear_logp_state;
+
+/* Merges the states of all shards (any order; together they must partition [0, V)) and writes the outputs. hidden,
+ * weight and bias may be absent. The result has the bits of isobit_linear_logp over the whole vocabulary. */
+ISOBIT_API isobit_status isobit_linear_logp_merge(const isobit_linear_logp_args* args,
+                                                  const isobit_linear_logp_state* states, int32_t count, void* stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ISOBIT_LINEAR_LOGP_H_ */

@@ -1,0 +1,146 @@
+// The CUDA runtime behind core/runtime.h. Host code only; links cudart statically and never libcuda: the one driver
+// function it needs comes through cudaGetDriverEntryPointByVersion.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+
+#include "core/runtime.h"
+
+namespace isobit {
+namespace {
+
+Status check(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return Status();
+  cudaGetLastError();  // takes the error out of the thread's state: it is reported here
+  return fail(ISOBIT_DEVICE_ERROR, "%s: %s (%s)", call, cudaGetErrorName(error), cudaGetErrorString(error));
+}
+
+// Makes `device` current for a scope. The caller's device is restored even when a call in between fails.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int device) {
+    status_ = check(cudaGetDevice(&previous_), "cudaGetDevice");
+    if (status_.ok() && previous_ != device) {
+      status_ = check(cudaSetDevice(device), "cudaSetDevice");
+      changed_ = status_.ok();
+    }
+  }
+  ~DeviceGuard() {
+    if (changed_) cudaSetDevice(previous_);
+  }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+  Status status() const { return status_; }
+
+ private:
+  int previous_ = 0;
+  bool changed_ = false;
+  Status status_;
+};
+
+using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
+
+EncodeTiled encode_tiled_function() {
+  static const EncodeTiled function = [] {
+    void* address = nullptr;
+    cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+    const cudaError_t error =
+        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &address, 12000, cudaEnableDefault, &result);
+    if (error != cudaSuccess) cudaGetLastError();
+    return error == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<EncodeTiled>(address)
+                                                                         : nullptr;
+  }();
+  return function;
+}
+
+class Cuda final : public Runtime {
+ public:
+  int device_count() override {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+    cudaGetLastError();
+    return 0;
+  }
+
+  Status properties(int device, DeviceProperties* out) override {
+    cudaDeviceProp properties;
+    if (Status s = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties"); !s.ok()) return s;
+    std::snprintf(out->name, sizeof out->name, "%.127s", properties.name);
+    out->capability = properties.major * 10 + properties.minor;
+    out->multiprocessors = properties.multiProcessorCount;
+    out->shared_bytes_per_block = properties.sharedMemPerBlockOptin;
+    return Status();
+  }
+
+  Status launch(int device, const void* kernel, const LaunchShape& shape, void** parameters, void* stream) override {
+    DeviceGuard guard(device);
+    if (!guard.status().ok()) return guard.status();
+    cudaLaunchAttribute attributes[2];
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(shape.grid.x, shape.grid.y, shape.grid.z);
+    config.blockDim = dim3(shape.block.x, shape.block.y, shape.block.z);
+    config.dynamicSmemBytes = shape.dynamic_shared_bytes;
+    config.stream = static_cast<cudaStream_t>(stream);
+    config.attrs = attributes;
+    if (shape.cluster.x * shape.cluster.y * shape.cluster.z > 1) {
+      attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+      attributes[config.numAttrs].val.clusterDim = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
+      ++config.numAttrs;
+    }
+    if (shape.programmatic) {
+      attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      attributes[config.numAttrs].val.programmaticStreamSerializationAllowed = 1;
+      ++config.numAttrs;
+    }
+    return check(cudaLaunchKernelExC(&config, kernel, parameters), "cudaLaunchKernelExC");
+  }
+
+  Status allow_shared_memory(int device, const void* kernel, uint32_t bytes) override {
+    DeviceGuard guard(device);
+    if (!guard.status().ok()) return guard.status();
+    return check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+                 "cudaFuncSetAttribute(MaxDynamicSharedMemorySize)");
+  }
+
+  Status encode_tensor_map(const TensorMapSpec& spec, TensorMap* out) override {
+    const EncodeTiled encode = encode_tiled_function();
+    if (encode == nullptr) return fail(ISOBIT_DEVICE_ERROR, "driver: expected cuTensorMapEncodeTiled, got none");
+    const cuuint32_t element_strides[5] = {1, 1, 1, 1, 1};
+    static_assert(sizeof(CUtensorMap) == sizeof(TensorMap));
+    const CUresult result =
+        encode(reinterpret_cast<CUtensorMap*>(out), static_cast<CUtensorMapDataType>(spec.type), spec.rank,
+               const_cast<void*>(spec.address), spec.shape, spec.stride_bytes, spec.box, element_strides,
+               CU_TENSOR_MAP_INTERLEAVE_NONE, static_cast<CUtensorMapSwizzle>(spec.swizzle),
+               static_cast<CUtensorMapL2promotion>(spec.l2_promotion), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (result == CUDA_SUCCESS) return Status();
+    return fail(ISOBIT_DEVICE_ERROR, "cuTensorMapEncodeTiled: expected success, got CUresult %d",
+                static_cast<int>(result));
+  }
+
+  Status fill_bytes(int device, void* data, int value, size_t bytes, void* stream) override {
+    DeviceGuard guard(device);
+    if (!guard.status().ok()) return guard.status();
+    return check(cudaMemsetAsync(data, value, bytes, static_cast<cudaStream_t>(stream)), "cudaMemsetAsync");
+  }
+
+  Status copy_to_host(int device, void* host, const void* data, size_t bytes, void* stream) override {
+    DeviceGuard guard(device);
+    if (!guard.status().ok()) return guard.status();
+    const auto cuda_stream = static_cast<cudaStream_t>(stream);
+    if (Status s = check(cudaMemcpyAsync(host, data, bytes, cudaMemcpyDeviceToHost, cuda_stream), "cudaMemcpyAsync");
+        !s.ok()) {
+      return s;
+    }
+    return check(cudaStreamSynchronize(cuda_stream), "cudaStreamSynchronize");
+  }
+};
+
+}  // namespace
+
+Runtime& default_runtime() {
+  static Cuda instance;
+  return instance;
+}
+
+}  // namespace isobit

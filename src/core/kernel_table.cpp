@@ -1,0 +1,25 @@
+#include "core/kernel_table.h"
+
+namespace isobit {
+
+Status check_row(const KernelInfo& info, Device device, const DeviceProperties& properties) {
+  if (!info.built) return fail(ISOBIT_UNSUPPORTED, "not in this build (%s)", info.architectures);
+  if (info.device != device.type) {
+    return fail(ISOBIT_UNSUPPORTED, "runs on %s, the tensors are on %s", info.device == ISOBIT_CPU ? "the CPU" : "CUDA",
+                device.type == ISOBIT_CPU ? "the CPU" : "CUDA");
+  }
+  if (device.type == ISOBIT_CPU) return Status();
+  if (properties.capability < info.min_capability || properties.capability > info.max_capability) {
+    return fail(ISOBIT_UNSUPPORTED, "needs compute capability %d.%d%s, device %d has %d.%d", info.min_capability / 10,
+                info.min_capability % 10, info.min_capability == info.max_capability ? "" : " or newer", device.id,
+                properties.capability / 10, properties.capability % 10);
+  }
+  return Status();
+}
+
+void RefusalList::add(const char* kernel, const char* reason) {
+  const int written = std::snprintf(text_ + length_, sizeof text_ - length_, "\n  %s: %s", kernel, reason);
+  if (written > 0) length_ = std::min(length_ + static_cast<size_t>(written), sizeof text_ - 1);
+}
+
+}  // namespace isobit

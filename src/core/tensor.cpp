@@ -1,0 +1,157 @@
+#include "core/tensor.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <numeric>
+
+namespace isobit {
+namespace {
+
+constexpr int kMaxRank = 4;
+
+template <class T>
+bool contains(std::initializer_list<T> list, T value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// "bf16 or fp16" into a fixed buffer.
+template <class T, class Name>
+std::array<char, 96> join(std::initializer_list<T> list, Name name) {
+  std::array<char, 96> text = {};
+  size_t length = 0;
+  for (const T& item : list) {
+    char word[24];
+    name(item, word, sizeof word);
+    length += std::snprintf(text.data() + length, text.size() - length, "%s%s", length == 0 ? "" : " or ", word);
+    length = std::min(length, text.size() - 1);
+  }
+  return text;
+}
+
+// Largest element offset of the view, or false if it (in bytes) does not fit 62 bits.
+bool largest_offset(const isobit_tensor& tensor, int64_t* offset) {
+  __int128 sum = 0;
+  for (int i = 0; i < tensor.rank; ++i) {
+    sum += static_cast<__int128>(std::max<int64_t>(tensor.shape[i] - 1, 0)) * tensor.stride[i];
+  }
+  if ((sum + 1) * dtype_bytes(tensor.dtype) > (static_cast<__int128>(1) << 62)) return false;
+  *offset = static_cast<int64_t>(sum);
+  return true;
+}
+
+}  // namespace
+
+const char* dtype_name(isobit_dtype dtype) {
+  switch (dtype) {
+    case ISOBIT_NONE: return "none";
+    case ISOBIT_BF16: return "bf16";
+    case ISOBIT_FP16: return "fp16";
+    case ISOBIT_FP32: return "fp32";
+    case ISOBIT_INT32: return "int32";
+    case ISOBIT_INT64: return "int64";
+    case ISOBIT_UINT8: return "uint8";
+    default: return "an unknown dtype";
+  }
+}
+
+int64_t dtype_bytes(isobit_dtype dtype) {
+  switch (dtype) {
+    case ISOBIT_BF16:
+    case ISOBIT_FP16: return 2;
+    case ISOBIT_FP32:
+    case ISOBIT_INT32: return 4;
+    case ISOBIT_INT64: return 8;
+    case ISOBIT_UINT8: return 1;
+    default: return 0;
+  }
+}
+
+Status check_view(const char* name, const isobit_tensor& tensor, std::initializer_list<isobit_dtype> dtypes,
+                  std::initializer_list<int> ranks) {
+  if (!contains(dtypes, tensor.dtype)) {
+    const auto expected = join(dtypes, [](isobit_dtype d, char* word, size_t n) {
+      std::snprintf(word, n, "%s", dtype_name(d));
+    });
+    return refuse(name, expected.data(), "%s (%d)", dtype_name(tensor.dtype), tensor.dtype);
+  }
+  if (tensor.rank < 0 || tensor.rank > kMaxRank || !contains(ranks, static_cast<int>(tensor.rank))) {
+    const auto expected = join(ranks, [](int r, char* word, size_t n) { std::snprintf(word, n, "rank %d", r); });
+    return refuse(name, expected.data(), "rank %d", tensor.rank);
+  }
+  bool empty = false;
+  for (int i = 0; i < tensor.rank; ++i) {
+    if (tensor.shape[i] < 0) {
+      return refuse(name, "no negative size", "shape[%d] = %lld", i, static_cast<long long>(tensor.shape[i]));
+    }
+    if (tensor.stride[i] < 0) {
+      return refuse(name, "no negative stride", "stride[%d] = %lld", i, static_cast<long long>(tensor.stride[i]));
+    }
+    empty = empty || tensor.shape[i] == 0;
+  }
+  int64_t offset = 0;
+  if (!empty && !largest_offset(tensor, &offset)) return refuse(name, "an extent below 2^62 bytes", "more");
+  if (!empty && tensor.data == nullptr) return refuse(name, "data", "a null pointer");
+  if (reinterpret_cast<uintptr_t>(tensor.data) % static_cast<uintptr_t>(dtype_bytes(tensor.dtype)) != 0) {
+    return refuse(name, "data aligned to its element", "%p for %s", tensor.data, dtype_name(tensor.dtype));
+  }
+  return Status();
+}
+
+Status check_device(const char* name, const isobit_tensor& tensor, Device device) {
+  if (tensor.device_type != ISOBIT_CPU && tensor.device_type != ISOBIT_CUDA) {
+    return refuse(name, "device_type ISOBIT_CPU or ISOBIT_CUDA", "%d", tensor.device_type);
+  }
+  if (tensor.device_type == device.type && (device.type == ISOBIT_CPU || tensor.device_id == device.id)) {
+    return Status();
+  }
+  char expected[64];
+  std::snprintf(expected, sizeof expected, "device %s:%d like the first tensor",
+                device.type == ISOBIT_CPU ? "cpu" : "cuda", device.id);
+  return refuse(name, expected, "%s:%d", tensor.device_type == ISOBIT_CPU ? "cpu" : "cuda", tensor.device_id);
+}
+
+Status check_extent(const char* name, const isobit_tensor& tensor, int dimension, int64_t expected,
+                    const char* letter) {
+  if (tensor.shape[dimension] == expected) return Status();
+  char rule[96];
+  std::snprintf(rule, sizeof rule, "shape[%d] = %s = %lld", dimension, letter, static_cast<long long>(expected));
+  return refuse(name, rule, "%lld", static_cast<long long>(tensor.shape[dimension]));
+}
+
+Status check_unit_stride(const char* name, const isobit_tensor& tensor, int dimension) {
+  if (tensor.shape[dimension] <= 1 || tensor.stride[dimension] == 1) return Status();
+  return refuse(name, "elements of a row next to each other (last stride 1)", "stride[%d] = %lld", dimension,
+                static_cast<long long>(tensor.stride[dimension]));
+}
+
+ByteRange byte_range(const isobit_tensor& tensor) {
+  for (int i = 0; i < tensor.rank; ++i) {
+    if (tensor.shape[i] == 0) return {};
+  }
+  int64_t offset = 0;
+  if (!present(tensor) || !largest_offset(tensor, &offset)) return {};
+  const auto begin = reinterpret_cast<uintptr_t>(tensor.data);
+  return {begin, begin + static_cast<uintptr_t>((offset + 1) * dtype_bytes(tensor.dtype))};
+}
+
+Status check_writable(const char* name, const isobit_tensor& tensor) {
+  // Sorted by stride, every dimension must step over the whole extent of the smaller ones.
+  std::array<int, kMaxRank> order = {};
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.begin() + tensor.rank,
+            [&](int a, int b) { return tensor.stride[a] < tensor.stride[b]; });
+  int64_t extent = 1;
+  for (int i = 0; i < tensor.rank; ++i) {
+    const int d = order[i];
+    if (tensor.shape[d] <= 1) continue;
+    if (tensor.stride[d] < extent) {
+      return refuse(name, "an output whose elements do not overlap", "stride[%d] = %lld", d,
+                    static_cast<long long>(tensor.stride[d]));
+    }
+    extent = tensor.stride[d] * (tensor.shape[d] - 1) + extent;
+  }
+  return Status();
+}
+
+}  // namespace isobit

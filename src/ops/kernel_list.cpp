@@ -1,0 +1,27 @@
+#include "ops/kernel_list.h"
+
+#include "ops/linear_logp/dispatch.h"
+
+namespace isobit {
+namespace {
+
+using KernelAt = const KernelInfo* (*)(int index);
+
+constexpr KernelAt kOperators[] = {
+    linear_logp::kernel_at,
+};
+
+}  // namespace
+
+const KernelInfo* kernel_info(int index) {
+  for (const KernelAt at : kOperators) {
+    int i = 0;
+    for (; at(i) != nullptr; ++i) {
+      if (i == index) return at(i);
+    }
+    index -= i;
+  }
+  return nullptr;
+}
+
+}  // namespace isobit
