@@ -37,10 +37,10 @@ extern "C" {
 typedef int32_t isobit_status;
 enum {
   ISOBIT_OK = 0,
-  ISOBIT_INVALID_ARGUMENT = 1,   /* an argument breaks a rule of the contract */
-  ISOBIT_UNSUPPORTED = 2,        /* legal, but no kernel of this build takes it on this device; never a fallback */
+  ISOBIT_INVALID_ARGUMENT = 1, /* an argument breaks a rule of the contract */
+  ISOBIT_UNSUPPORTED = 2,      /* legal, but no kernel of this build takes it on this device; never a fallback */
   ISOBIT_WORKSPACE_TOO_SMALL = 3,
-  ISOBIT_DEVICE_ERROR = 4,       /* the CUDA runtime or driver refused */
+  ISOBIT_DEVICE_ERROR = 4, /* the CUDA runtime or driver refused */
   ISOBIT_INTERNAL_ERROR = 5
 };
 

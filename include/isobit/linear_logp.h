@@ -28,33 +28,33 @@ extern "C" {
 /* All tensors live on one device. Outputs may not overlap each other or any input. Start from
  * ISOBIT_LINEAR_LOGP_ARGS_INIT. */
 typedef struct isobit_linear_logp_args {
-  uint32_t struct_size;      /* sizeof(isobit_linear_logp_args) */
-  int32_t threads;           /* CPU: number of threads, 0 for OpenMP's default; ignored on a GPU */
-  const char* kernel;        /* name of one row of the table of kernels; NULL: the first that fits */
+  uint32_t struct_size; /* sizeof(isobit_linear_logp_args) */
+  int32_t threads;      /* CPU: number of threads, 0 for OpenMP's default; ignored on a GPU */
+  const char* kernel;   /* name of one row of the table of kernels; NULL: the first that fits */
 
-  isobit_tensor hidden;      /* [N, H] bf16 or fp16, stride[1] == 1, any stride[0] >= 0 */
-  isobit_tensor weight;      /* [Vw, H], dtype of hidden, stride[1] == 1, any stride[0] >= H; row i is id first_id + i */
-  isobit_tensor bias;        /* [Vw] bf16, fp16 or fp32, any stride; or absent */
-  isobit_tensor target;      /* [N] or [N, K] int32 or int64, any strides: global ids */
+  isobit_tensor hidden; /* [N, H] bf16 or fp16, stride[1] == 1, any stride[0] >= 0 */
+  isobit_tensor weight; /* [Vw, H], dtype of hidden, stride[1] == 1, any stride[0] >= H; row i is id first_id + i */
+  isobit_tensor bias;   /* [Vw] bf16, fp16 or fp32, any stride; or absent */
+  isobit_tensor target; /* [N] or [N, K] int32 or int64, any strides: global ids */
   isobit_tensor temperature; /* [N] or [N, 1] fp32, any stride; absent: temperature_value for every row */
 
-  int64_t first_id;          /* global id of weight row 0 (a vocabulary shard); 0 otherwise */
-  int64_t vocab_size;        /* V: ids >= V do not exist (padded weight rows); 0: first_id + Vw */
-  int64_t ignore_index;      /* used if use_ignore_index */
-  int32_t use_ignore_index;  /* 0 or 1 */
-  float temperature_value;   /* > 0, finite */
-  float softcap;             /* > 0, finite; 0: none */
-  int32_t reserved;          /* 0 */
+  int64_t first_id;         /* global id of weight row 0 (a vocabulary shard); 0 otherwise */
+  int64_t vocab_size;       /* V: ids >= V do not exist (padded weight rows); 0: first_id + Vw */
+  int64_t ignore_index;     /* used if use_ignore_index */
+  int32_t use_ignore_index; /* 0 or 1 */
+  float temperature_value;  /* > 0, finite */
+  float softcap;            /* > 0, finite; 0: none */
+  int32_t reserved;         /* 0 */
 
-  isobit_tensor logp;        /* [N] or [N, K] fp32, shape of target; absent if not wanted, like all outputs */
-  isobit_tensor lse;         /* [N] fp32 */
-  isobit_tensor entropy;     /* [N] fp32 */
-  isobit_tensor rank;        /* shape of target, int32 */
-  isobit_tensor target_logit;/* shape of target, fp32: z of each target id */
-  isobit_tensor top_id;      /* [N, T] int32, 1 <= T <= 64, T <= V: ids by descending logit, equal logits by id */
-  isobit_tensor top_logp;    /* [N, T] fp32: their log-probabilities; needs top_id */
+  isobit_tensor logp;         /* [N] or [N, K] fp32, shape of target; absent if not wanted, like all outputs */
+  isobit_tensor lse;          /* [N] fp32 */
+  isobit_tensor entropy;      /* [N] fp32 */
+  isobit_tensor rank;         /* shape of target, int32 */
+  isobit_tensor target_logit; /* shape of target, fp32: z of each target id */
+  isobit_tensor top_id;       /* [N, T] int32, 1 <= T <= 64, T <= V: ids by descending logit, equal logits by id */
+  isobit_tensor top_logp;     /* [N, T] fp32: their log-probabilities; needs top_id */
 
-  void* workspace;           /* on the tensors' device, aligned to 256 bytes */
+  void* workspace; /* on the tensors' device, aligned to 256 bytes */
   size_t workspace_bytes;
 } isobit_linear_logp_args;
 

@@ -37,13 +37,20 @@ extern "C" {
 
 const char* isobit_status_string(isobit_status status) {
   switch (status) {
-    case ISOBIT_OK: return "ok";
-    case ISOBIT_INVALID_ARGUMENT: return "invalid argument";
-    case ISOBIT_UNSUPPORTED: return "unsupported";
-    case ISOBIT_WORKSPACE_TOO_SMALL: return "workspace too small";
-    case ISOBIT_DEVICE_ERROR: return "device error";
-    case ISOBIT_INTERNAL_ERROR: return "internal error";
-    default: return "unknown status";
+    case ISOBIT_OK:
+      return "ok";
+    case ISOBIT_INVALID_ARGUMENT:
+      return "invalid argument";
+    case ISOBIT_UNSUPPORTED:
+      return "unsupported";
+    case ISOBIT_WORKSPACE_TOO_SMALL:
+      return "workspace too small";
+    case ISOBIT_DEVICE_ERROR:
+      return "device error";
+    case ISOBIT_INTERNAL_ERROR:
+      return "internal error";
+    default:
+      return "unknown status";
   }
 }
 
@@ -83,8 +90,10 @@ isobit_status isobit_get_kernel_info(int32_t index, isobit_kernel_info* info) {
   const KernelInfo* row = index < 0 ? nullptr : isobit::kernel_info(index);
   if (row == nullptr) return isobit::refuse("index", "a row of the table of kernels", "%d", index).code();
   const bool usable = check_usable(*row).ok();
-  *info = {info->struct_size, row->op,      row->name,         row->architectures, row->contract,
-           row->built ? 1 : 0, usable ? 1 : 0, usable ? "" : isobit::last_error()};
+  *info = {info->struct_size, row->op,
+           row->name,         row->architectures,
+           row->contract,     row->built ? 1 : 0,
+           usable ? 1 : 0,    usable ? "" : isobit::last_error()};
   return ISOBIT_OK;
 }
 

@@ -52,14 +52,14 @@ class Runtime {
   virtual Status properties(int device, DeviceProperties* out) = 0;
   // Launches on `device` whatever the caller's current device is, and restores that. `kernel` is the address of the
   // __global__ function's host stub; `parameters` points to the arguments in order.
-  virtual Status launch(int device, const void* kernel, const LaunchShape& shape, void** parameters,
-                        void* stream) = 0;
+  virtual Status launch(int device, const void* kernel, const LaunchShape& shape, void** parameters, void* stream) = 0;
   // One-time attribute of a kernel that needs more than 48 KB of dynamic shared memory. Idempotent and cheap, called
   // by the workspace query as well, so that a graph capture never meets it first.
   virtual Status allow_shared_memory(int device, const void* kernel, uint32_t bytes) = 0;
   virtual Status encode_tensor_map(const TensorMapSpec& spec, TensorMap* out) = 0;
   virtual Status fill_bytes(int device, void* data, int value, size_t bytes, void* stream) = 0;
-  virtual Status copy_to_host(int device, void* host, const void* data, size_t bytes, void* stream) = 0;  // synchronises
+  virtual Status copy_to_host(int device, void* host, const void* data, size_t bytes,
+                              void* stream) = 0;  // synchronises
 };
 
 // The runtime of this thread: CUDA, or the one that a ScopedRuntime put in its place.

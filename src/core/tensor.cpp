@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <numeric>
 
 namespace isobit {
 namespace {
@@ -44,35 +43,47 @@ bool largest_offset(const isobit_tensor& tensor, int64_t* offset) {
 
 const char* dtype_name(isobit_dtype dtype) {
   switch (dtype) {
-    case ISOBIT_NONE: return "none";
-    case ISOBIT_BF16: return "bf16";
-    case ISOBIT_FP16: return "fp16";
-    case ISOBIT_FP32: return "fp32";
-    case ISOBIT_INT32: return "int32";
-    case ISOBIT_INT64: return "int64";
-    case ISOBIT_UINT8: return "uint8";
-    default: return "an unknown dtype";
+    case ISOBIT_NONE:
+      return "none";
+    case ISOBIT_BF16:
+      return "bf16";
+    case ISOBIT_FP16:
+      return "fp16";
+    case ISOBIT_FP32:
+      return "fp32";
+    case ISOBIT_INT32:
+      return "int32";
+    case ISOBIT_INT64:
+      return "int64";
+    case ISOBIT_UINT8:
+      return "uint8";
+    default:
+      return "an unknown dtype";
   }
 }
 
 int64_t dtype_bytes(isobit_dtype dtype) {
   switch (dtype) {
     case ISOBIT_BF16:
-    case ISOBIT_FP16: return 2;
+    case ISOBIT_FP16:
+      return 2;
     case ISOBIT_FP32:
-    case ISOBIT_INT32: return 4;
-    case ISOBIT_INT64: return 8;
-    case ISOBIT_UINT8: return 1;
-    default: return 0;
+    case ISOBIT_INT32:
+      return 4;
+    case ISOBIT_INT64:
+      return 8;
+    case ISOBIT_UINT8:
+      return 1;
+    default:
+      return 0;
   }
 }
 
 Status check_view(const char* name, const isobit_tensor& tensor, std::initializer_list<isobit_dtype> dtypes,
                   std::initializer_list<int> ranks) {
   if (!contains(dtypes, tensor.dtype)) {
-    const auto expected = join(dtypes, [](isobit_dtype d, char* word, size_t n) {
-      std::snprintf(word, n, "%s", dtype_name(d));
-    });
+    const auto expected =
+        join(dtypes, [](isobit_dtype d, char* word, size_t n) { std::snprintf(word, n, "%s", dtype_name(d)); });
     return refuse(name, expected.data(), "%s (%d)", dtype_name(tensor.dtype), tensor.dtype);
   }
   if (tensor.rank < 0 || tensor.rank > kMaxRank || !contains(ranks, static_cast<int>(tensor.rank))) {
@@ -136,20 +147,19 @@ ByteRange byte_range(const isobit_tensor& tensor) {
 }
 
 Status check_writable(const char* name, const isobit_tensor& tensor) {
-  // Sorted by stride, every dimension must step over the whole extent of the smaller ones.
-  std::array<int, kMaxRank> order = {};
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.begin() + tensor.rank,
-            [&](int a, int b) { return tensor.stride[a] < tensor.stride[b]; });
-  int64_t extent = 1;
-  for (int i = 0; i < tensor.rank; ++i) {
-    const int d = order[i];
+  // Every dimension must step over the whole extent of the dimensions with smaller strides (ties by index).
+  for (int d = 0; d < tensor.rank; ++d) {
     if (tensor.shape[d] <= 1) continue;
+    int64_t extent = 1;
+    for (int other = 0; other < tensor.rank; ++other) {
+      const bool below =
+          tensor.stride[other] < tensor.stride[d] || (tensor.stride[other] == tensor.stride[d] && other < d);
+      if (other != d && below && tensor.shape[other] > 1) extent += tensor.stride[other] * (tensor.shape[other] - 1);
+    }
     if (tensor.stride[d] < extent) {
       return refuse(name, "an output whose elements do not overlap", "stride[%d] = %lld", d,
                     static_cast<long long>(tensor.stride[d]));
     }
-    extent = tensor.stride[d] * (tensor.shape[d] - 1) + extent;
   }
   return Status();
 }

@@ -24,25 +24,25 @@ struct Output {
 
 // Checked parameters; goes to kernels by value.
 struct Params {
-  int64_t rows;       // N
-  int64_t width;      // H
-  int64_t vocab;      // V
-  int64_t first_id;   // of weight row 0
-  int64_t count;      // ids of this shard that exist: V in a call without shards
-  int64_t targets;    // K
-  int64_t top;        // T, 0 without a top list
+  int64_t rows;      // N
+  int64_t width;     // H
+  int64_t vocab;     // V
+  int64_t first_id;  // of weight row 0
+  int64_t count;     // ids of this shard that exist: V in a call without shards
+  int64_t targets;   // K
+  int64_t top;       // T, 0 without a top list
 
-  isobit_dtype dtype;      // bf16 or fp16, of hidden and weight
-  const void* hidden;      // [N, H]
-  int64_t hidden_stride;   // elements from row to row
-  const void* weight;      // [count, H]
+  isobit_dtype dtype;     // bf16 or fp16, of hidden and weight
+  const void* hidden;     // [N, H]
+  int64_t hidden_stride;  // elements from row to row
+  const void* weight;     // [count, H]
   int64_t weight_stride;
 
-  const void* bias;        // [count] of bias_dtype, or nullptr
+  const void* bias;  // [count] of bias_dtype, or nullptr
   isobit_dtype bias_dtype;
   int64_t bias_stride;
 
-  const void* target;      // [N, K] int32 or int64
+  const void* target;  // [N, K] int32 or int64
   bool target_is_int64;
   int64_t target_row_stride;
   int64_t target_column_stride;
@@ -50,7 +50,7 @@ struct Params {
   const float* temperature;  // [N], or nullptr: temperature_value
   int64_t temperature_stride;
   float temperature_value;
-  float softcap;             // 0: none
+  float softcap;  // 0: none
 
   int64_t ignore_index;
   bool use_ignore_index;
