@@ -5,6 +5,7 @@ set(ISOBIT_CUDA_ARCHS all CACHE STRING "Compute capabilities to build, for examp
 option(ISOBIT_BUILD_TESTS "Build the test programs" ${PROJECT_IS_TOP_LEVEL})
 option(ISOBIT_BUILD_CLI "Build the command line" ${PROJECT_IS_TOP_LEVEL})
 option(ISOBIT_BUILD_BENCH "Build the benchmark programs of the CPU backend" OFF)
+option(ISOBIT_BUILD_FUZZERS "Build the libFuzzer programs (clang; see the fuzz preset)" OFF)
 option(ISOBIT_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
 option(ISOBIT_WERROR "Warnings are errors" ${PROJECT_IS_TOP_LEVEL})
 set(ISOBIT_SANITIZE "" CACHE STRING "Sanitizers of the host code, for example address,undefined")
