@@ -1,0 +1,32 @@
+// Addresses and plain memory accesses.
+#pragma once
+
+#include <cstdint>
+
+namespace isobit::device::ptx {
+
+// Address of a shared-memory object in the shared::cta window (PTX ISA 5.1.6).
+__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// Relaxed read at device scope: sees what other blocks have written (PTX ISA 9.7.9.8, ld).
+__device__ __forceinline__ uint32_t load_relaxed(const uint32_t* address) {
+  uint32_t value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+
+// Adds without returning the old value (PTX ISA 9.7.13.7, red).
+__device__ __forceinline__ void add_relaxed(uint32_t* address, uint32_t value) {
+  asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+// Read that bypasses L1 and may be evicted first (PTX ISA 9.7.9.8, ld.cs).
+__device__ __forceinline__ uint32_t load_streaming(const uint32_t* address) {
+  uint32_t value;
+  asm volatile("ld.global.cs.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+
+}  // namespace isobit::device::ptx

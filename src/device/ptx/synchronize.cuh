@@ -1,0 +1,28 @@
+// Synchronisation of warps, blocks and grids.
+#pragma once
+
+#include <cstdint>
+
+namespace isobit::device::ptx {
+
+// Named barriers 1 to 15 of a block: `threads` counts both those that wait and those that only arrive, in whole warps
+// (PTX ISA 9.7.13.1).
+__device__ __forceinline__ void barrier_sync(uint32_t id, uint32_t threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void barrier_arrive(uint32_t id, uint32_t threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// Orders this thread's ordinary shared-memory accesses before those of the copy engine and of wgmma
+// (PTX ISA 9.7.13.4, fence.proxy.async).
+__device__ __forceinline__ void fence_proxy_async_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Programmatic dependent launch, SM90 and newer (PTX ISA 9.7.13.13): the next grid of the stream may start; waits until
+// the previous grid has ended and its writes can be read. Both do nothing in a launch without the attribute.
+__device__ __forceinline__ void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_previous_grid() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+}  // namespace isobit::device::ptx

@@ -1,0 +1,33 @@
+// The tensor copy engine, SM90 and newer (PTX ISA 9.7.9.27).
+#pragma once
+
+#include <cstdint>
+
+#include "core/runtime.h"
+
+namespace isobit::device::ptx {
+
+// How long a line is likely to be wanted: the encoded policies that createpolicy.fractional gives for a whole access.
+enum class L2Hint : uint64_t {
+  kEvictNormal = 0x1000000000000000ull,
+  kEvictFirst = 0x12F0000000000000ull,
+  kEvictLast = 0x14F0000000000000ull,
+};
+
+// Box at element (x, y), x innermost, to shared memory; its bytes count towards the barrier. Elements outside the
+// tensor, negative coordinates too, arrive as zeros and count as bytes.
+__device__ __forceinline__ void tma_load_2d(uint32_t shared, const TensorMap* map, uint32_t barrier, int32_t x,
+                                            int32_t y, L2Hint hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%3, %4}], [%2], %5;" ::"r"(shared),
+      "l"(map), "r"(barrier), "r"(x), "r"(y), "l"(static_cast<uint64_t>(hint))
+      : "memory");
+}
+
+// Brings the descriptor itself into the cache.
+__device__ __forceinline__ void tma_prefetch(const TensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+}  // namespace isobit::device::ptx
