@@ -74,8 +74,7 @@ struct alignas(64) RowState {
 
 struct TileScratch {
   ColumnTile tile;
-  RowGroup idle_rows[kRowPair];  // what a pipeline works on before and after the last rows
-  RowState idle_states[kRowPair];
+  RowGroup idle_rows[kRowPair];  // zeros: what a pipeline works on after the last rows
   uint16_t padded[kTileColumns][kGroup];
   uint16_t finite[kTileColumns][kGroup];
 };
@@ -85,8 +84,8 @@ struct Step {
   TileScratch* scratch;
   const RowGroup* rows;
   const uint16_t (*raw_rows)[kGroup];
-  int64_t row_count;  // a multiple of kRowPair
-  RowState* states;
+  int64_t row_count;               // a multiple of kRowPair
+  RowState* states;                // with kRowPair idle ones after the last, and so base and low
   float (*patches)[kTileColumns];  // results of flagged columns
   int8_t* base;                    // per row: exponent that the bytes are relative to
   int8_t* low;                     // per row: smallest E of the fast path, or kAllFlagged

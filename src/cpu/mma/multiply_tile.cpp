@@ -25,9 +25,9 @@ Scratch scratch_parts(void* scratch, int64_t rows) {
   Scratch parts;
   parts.tile = reinterpret_cast<TileScratch*>(align_up(scratch));
   parts.states = reinterpret_cast<RowState*>(parts.tile + 1);
-  parts.patches = reinterpret_cast<float(*)[kTileColumns]>(parts.states + rows);
+  parts.patches = reinterpret_cast<float(*)[kTileColumns]>(parts.states + rows + kRowPair);
   parts.base = reinterpret_cast<int8_t*>(parts.patches + rows);
-  parts.low = parts.base + rows;
+  parts.low = parts.base + rows + kRowPair;
   return parts;
 }
 
@@ -92,7 +92,7 @@ void set_row_limits(const int32_t* row_bases, const Step& step) {
 
 void start_chains(const Step& step, int64_t row_count, int column_count, int64_t ldc, const float* c_init,
                   const uint8_t* position) {
-  for (int64_t r = 0; r < step.row_count; ++r) {
+  for (int64_t r = 0; r < step.row_count + kRowPair; ++r) {
     RowState& state = step.states[r];
     std::memset(state.value, 0, sizeof state.value);
     std::memset(state.exponent, -128, sizeof state.exponent);
@@ -110,13 +110,14 @@ void multiply_with(const Kernel& kernel, const DecodedRows& rows, int64_t row_co
   step.row_count = padded_row_count(row_count);
   const Scratch parts = scratch_parts(scratch, step.row_count);
   std::memset(parts.tile->idle_rows, 0, sizeof parts.tile->idle_rows);
-  std::memset(parts.tile->idle_states, 0, sizeof parts.tile->idle_states);
   std::memset(parts.tile->tile.lowest[2], 127, sizeof parts.tile->tile.lowest[2]);
   step.scratch = parts.tile;
   step.states = parts.states;
   step.patches = parts.patches;
   step.base = parts.base;
   step.low = parts.low;
+  std::memset(step.base + step.row_count, -128, kRowPair);
+  std::memset(step.low + step.row_count, -128, kRowPair);
   step.valid_columns = column_count == kTileColumns ? ~uint64_t{0} : (uint64_t{1} << column_count) - 1;
   step.format = columns.format;
   start_chains(step, row_count, column_count, ldc, c_init, kernel.position);
@@ -139,7 +140,8 @@ void multiply_with(const Kernel& kernel, const DecodedRows& rows, int64_t row_co
 
 size_t tile_scratch_bytes(int64_t rows) {
   constexpr size_t kPerRow = sizeof(mma::RowState) + kTileColumns * sizeof(float) + 2;
-  return 64 + sizeof(mma::TileScratch) + static_cast<size_t>(mma::padded_row_count(rows)) * kPerRow;
+  const size_t row_count = static_cast<size_t>(mma::padded_row_count(rows) + mma::kRowPair);
+  return 64 + sizeof(mma::TileScratch) + row_count * kPerRow;
 }
 
 void multiply_tile(const void* decoded_rows, int64_t row_count, const Matrix16& columns, int64_t first_column,

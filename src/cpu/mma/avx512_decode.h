@@ -1,0 +1,10 @@
+// Decoding of column groups with AVX-512.
+#pragma once
+
+#include "cpu/mma/layout.h"
+
+namespace isobit::cpu::mma::avx512 {
+
+bool decode_tile(const uint16_t* columns, int64_t stride, Format format, ColumnTile* tile);
+
+}  // namespace isobit::cpu::mma::avx512
