@@ -58,10 +58,23 @@ typedef struct isobit_linear_logp_args {
   size_t workspace_bytes;
 } isobit_linear_logp_args;
 
+/* Defaults: ignore_index -100 in use, temperature 1, everything else absent or 0. */
+#ifdef __cplusplus
+static inline isobit_linear_logp_args isobit_linear_logp_args_init() {
+  isobit_linear_logp_args args = {}; /* designated initialisers would ask for C++20 and warn under -Wextra */
+  args.struct_size = sizeof(isobit_linear_logp_args);
+  args.ignore_index = -100;
+  args.use_ignore_index = 1;
+  args.temperature_value = 1.0f;
+  return args;
+}
+#define ISOBIT_LINEAR_LOGP_ARGS_INIT isobit_linear_logp_args_init()
+#else
 /* clang-format off */
 #define ISOBIT_LINEAR_LOGP_ARGS_INIT \
   { .struct_size = sizeof(isobit_linear_logp_args), .ignore_index = -100, .use_ignore_index = 1, .temperature_value = 1.0f }
 /* clang-format on */
+#endif
 
 /* Contract id whose bits the call would produce, for example "linear_logp/sm90-k16-f25/0"; static string. */
 ISOBIT_API const char* isobit_linear_logp_contract(void);

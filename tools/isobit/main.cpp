@@ -1,8 +1,63 @@
+// isobit: the command line. stdout holds data only; everything else goes to stderr.
+// Exit codes: 0 ok, 1 a check failed, 2 usage, 77 the device or kernel asked for is not here.
 #include <isobit/isobit.h>
 
-#include <cstdio>
+#include <exception>
+#include <vector>
 
-int main() {
-  std::printf("%s\n", isobit_build_info());
-  return 0;
+#include "command.h"
+#include "terminal.h"
+
+namespace isobit::cli {
+namespace {
+
+struct Row {
+  const char* name;
+  const char* summary;
+  SetUp set_up;
+};
+
+constexpr Row kCommands[] = {
+    {"info", "What to paste into a bug report: versions, build, devices, kernels", set_up_info},
+    {"list", "Every kernel: operator, architecture, built, usable here, why not", set_up_list},
+    {"check", "Run an operator's kernels against an oracle, or against themselves byte by byte", set_up_check},
+    {"bench", "Time an operator; JSON lines, or a table on a terminal", set_up_bench},
+    {"compare", "Compare two result files, or two files of log-probabilities", set_up_compare},
+};
+
+int run(int argc, char** argv) {
+  CLI::App app("Fused kernels whose bits never depend on batching, tiling, scheduling or sharding.", "isobit");
+  app.set_version_flag("--version", isobit_build_info());
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 ok, 1 a check failed, 2 usage, 77 no such device or kernel here.");
+  std::vector<std::function<int()>> commands;
+  std::vector<CLI::App*> parsed;
+  for (const Row& row : kCommands) {
+    parsed.push_back(app.add_subcommand(row.name, row.summary));
+    commands.push_back(row.set_up(*parsed.back()));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kUsage;
+  }
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (parsed[i]->parsed()) return commands[i]();
+  }
+  return kUsage;
+}
+
+}  // namespace
+}  // namespace isobit::cli
+
+int main(int argc, char** argv) {
+  try {
+    return isobit::cli::run(argc, argv);
+  } catch (const CLI::Error& error) {
+    isobit::cli::complain("{}", error.what());
+    return isobit::cli::kUsage;
+  } catch (const std::exception& error) {
+    isobit::cli::complain("{}", error.what());
+    return isobit::cli::kFailed;
+  }
 }
