@@ -1,0 +1,27 @@
+"""isobit: fused kernels whose bits never depend on batching, tiling, scheduling or sharding.
+
+This package calls the C library through ctypes and needs NumPy only. The library is looked for in $ISOBIT_LIBRARY, the
+package's folder, the build folders of a source tree, and where the system's loader looks.
+"""
+
+from ._kernels import Kernel, build_info, kernels
+from ._library import Error, InvalidArgumentError
+from ._linear_logp import LinearLogp, Shard, linear_logp, linear_logp_merge, linear_logp_shard
+from ._tensor import from_bf16, to_bf16
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Error",
+    "InvalidArgumentError",
+    "Kernel",
+    "LinearLogp",
+    "Shard",
+    "build_info",
+    "from_bf16",
+    "kernels",
+    "linear_logp",
+    "linear_logp_merge",
+    "linear_logp_shard",
+    "to_bf16",
+]

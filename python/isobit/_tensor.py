@@ -1,0 +1,74 @@
+"""NumPy arrays as isobit_tensor, and the 16-bit formats that NumPy lacks."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+NONE, BF16, FP16, FP32, INT32, INT64, UINT8 = range(7)
+CPU = 1
+
+
+class Tensor(ctypes.Structure):
+    """isobit_tensor of isobit.h."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("dtype", ctypes.c_int32),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("shape", ctypes.c_int64 * 4),
+        ("stride", ctypes.c_int64 * 4),
+    ]
+
+
+_DTYPES = {"uint16": BF16, "bfloat16": BF16, "float16": FP16, "float32": FP32, "int32": INT32, "int64": INT64,
+           "uint8": UINT8}  # fmt: skip
+
+
+def view(name: str, array: np.ndarray | None) -> Tensor:
+    """The array as a view of its own memory; None gives an absent tensor. The array must outlive the call.
+
+    bfloat16 is uint16 (its bits) or a NumPy extension type called bfloat16. Raises TypeError for anything that is not
+    an array of a known dtype and ValueError for strides that are not whole elements.
+    """
+    tensor = Tensor()
+    if array is None:
+        return tensor
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name}: expected a NumPy array, got {type(array).__name__}")
+    if array.dtype.name not in _DTYPES or not array.dtype.isnative:
+        raise TypeError(f"{name}: expected one of {', '.join(_DTYPES)}, got {array.dtype}")
+    if array.ndim > 4:
+        raise ValueError(f"{name}: expected at most 4 dimensions, got {array.ndim}")
+    if any(stride % array.itemsize for stride in array.strides):
+        raise ValueError(f"{name}: expected strides of whole elements, got {array.strides} bytes")
+    tensor.data = array.ctypes.data
+    tensor.dtype = _DTYPES[array.dtype.name]
+    tensor.device_type = CPU
+    tensor.rank = array.ndim
+    for i in range(array.ndim):
+        tensor.shape[i] = array.shape[i]
+        tensor.stride[i] = array.strides[i] // array.itemsize
+    return tensor
+
+
+def aligned_bytes(count: int) -> np.ndarray:
+    """uint8 [count], uninitialised, its first byte at a multiple of 256."""
+    raw = np.empty(count + 255, np.uint8)
+    start = -raw.ctypes.data % 256
+    return raw[start : start + count]
+
+
+def to_bf16(values: np.ndarray) -> np.ndarray:
+    """float32 values of any shape -> bfloat16 bits as uint16, rounded to nearest even; NaN becomes 0x7FFF."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)
+    return np.where(np.isnan(values), 0x7FFF, rounded).astype(np.uint16)
+
+
+def from_bf16(bits: np.ndarray) -> np.ndarray:
+    """bfloat16 bits as uint16, any shape -> float32, exactly."""
+    return (np.asarray(bits, np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
