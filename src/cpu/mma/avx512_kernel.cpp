@@ -85,7 +85,7 @@ struct Pair {
 
 // A negative product loses bits when the column's lowest bit is below this minus the row's.
 [[gnu::always_inline]] inline __m512i lost_limit(const Step& step, const Pair& pair, int r) {
-  const int threshold = step.base[pair.row + r] + lost_threshold(step.format);
+  const int threshold = step.base[pair.row + r] + step.lost_threshold;
   const __m512i relative = _mm512_subs_epi8(_mm512_load_si512(pair.states[r].step_exponent),
                                             _mm512_set1_epi8(static_cast<int8_t>(threshold)));
   return _mm512_min_epi8(relative, _mm512_set1_epi8(60));

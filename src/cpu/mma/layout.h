@@ -93,6 +93,7 @@ struct Step {
   int64_t raw_stride;
   uint64_t valid_columns;
   Format format;
+  int32_t lost_threshold;
 };
 
 constexpr int8_t kHighestExponent = 100;

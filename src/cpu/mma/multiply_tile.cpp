@@ -123,6 +123,7 @@ void multiply_with(const Kernel& kernel, const DecodedRows& rows, int64_t row_co
   std::memset(step.low + step.row_count, -128, kRowPair);
   step.valid_columns = column_count == kTileColumns ? ~uint64_t{0} : (uint64_t{1} << column_count) - 1;
   step.format = columns.format;
+  step.lost_threshold = lost_threshold(columns.format);
   start_chains(step, row_count, column_count, ldc, c_init, kernel.position);
   for (int64_t g = 0; g < group_count(columns.k); ++g) {
     load_tile(kernel, columns, first_column, column_count, g, &step);

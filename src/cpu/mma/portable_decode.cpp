@@ -4,6 +4,7 @@
 
 #include <hwy/highway.h>
 
+HWY_BEFORE_NAMESPACE();  // gives the functions the target attributes that Highway's own have
 namespace isobit::cpu::mma::portable {
 namespace {
 
@@ -165,3 +166,4 @@ bool decode_tile(const uint16_t* columns, int64_t stride, Format format, ColumnT
 }
 
 }  // namespace isobit::cpu::mma::portable
+HWY_AFTER_NAMESPACE();

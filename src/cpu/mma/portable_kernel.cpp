@@ -8,6 +8,7 @@
 #include "cpu/mma/portable_decode.h"
 #include "cpu/mma/scalar_model.h"
 
+HWY_BEFORE_NAMESPACE();  // gives the functions the target attributes that Highway's own have
 namespace isobit::cpu::mma {
 namespace portable {
 namespace {
@@ -74,7 +75,7 @@ HWY_INLINE void settle_exponents(const Step& step, int64_t row, const hn::Vec<By
 
 // A negative product loses bits when the column's lowest bit is below this minus the row's.
 HWY_INLINE hn::Vec<Bytes> lost_limit(const Step& step, int64_t row, int v) {
-  const int threshold = step.base[row] + lost_threshold(step.format);
+  const int threshold = step.base[row] + step.lost_threshold;
   const auto exponent = hn::Load(kBytes, step.states[row].step_exponent + v * kByteLanes);
   const auto relative = hn::SaturatedSub(exponent, hn::Set(kBytes, static_cast<int8_t>(threshold)));
   return hn::Min(relative, hn::Set(kBytes, 60));
@@ -224,3 +225,4 @@ const Kernel* portable_kernel() {
 }
 
 }  // namespace isobit::cpu::mma
+HWY_AFTER_NAMESPACE();

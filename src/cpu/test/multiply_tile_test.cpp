@@ -4,26 +4,11 @@
 #include <cstring>
 #include <string>
 
-#include "cpu/simd_target.h"
 #include "cpu/test/mma_cases.h"
+#include "cpu/test/test_targets.h"
 
 namespace isobit::cpu::test {
 namespace {
-
-constexpr SimdTarget kTargets[] = {SimdTarget::kScalar, SimdTarget::kAvx2, SimdTarget::kAvx512, SimdTarget::kNeon};
-
-// Runs body on every supported target.
-template <class Body>
-void for_each_target(const Body& body) {
-  for (const SimdTarget target : kTargets) {
-    if (!simd_target_supported(target)) continue;
-    SCOPED_TRACE(simd_target_name(target));
-    force_simd_target(target);
-    ASSERT_EQ(best_simd_target(), target);
-    body();
-    unforce_simd_target();
-  }
-}
 
 void check_case(const Case& c) {
   const std::vector<float> expected = expected_result(c);
