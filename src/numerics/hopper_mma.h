@@ -63,6 +63,7 @@ inline float truncate_to_float(int64_t sum, int unit) {
   const int last = std::max(leading - 23, -149);
   const int shift = last - unit;
   const uint64_t kept = shift <= 0 ? size << -shift : shift > 63 ? 0 : size >> shift;
+  if (kept == 0) return 0.0f;
   // A normal number's leading one adds 1 to the exponent field that it overlaps.
   return bits_float(sign | ((static_cast<uint32_t>(last + 149) << 23) + static_cast<uint32_t>(kept)));
 }
@@ -112,10 +113,9 @@ float hopper_mma_step(float c, const uint16_t a[16], const uint16_t b[16]) {
   return truncate_to_float(sum, unit);
 }
 
-// The chain of k16 steps over ascending k from +0; a last group of fewer than 16 elements is padded with +0.
+// The chain of k16 steps over ascending k from c; a last group of fewer than 16 elements is padded with +0.
 template <class Format>
-float hopper_dot(const uint16_t* a, const uint16_t* b, int64_t k) {
-  float c = 0.0f;
+float hopper_chain(float c, const uint16_t* a, const uint16_t* b, int64_t k) {
   for (int64_t begin = 0; begin < k; begin += 16) {
     uint16_t group_a[16] = {};
     uint16_t group_b[16] = {};
@@ -125,6 +125,12 @@ float hopper_dot(const uint16_t* a, const uint16_t* b, int64_t k) {
     c = hopper_mma_step<Format>(c, group_a, group_b);
   }
   return c;
+}
+
+// The dot product: the chain from +0.
+template <class Format>
+float hopper_dot(const uint16_t* a, const uint16_t* b, int64_t k) {
+  return hopper_chain<Format>(0.0f, a, b, k);
 }
 
 }  // namespace isobit::numerics
