@@ -25,11 +25,18 @@ struct KernelInfo {
   bool built;
 };
 
+// With `minimum` a call works in pieces, with `recommended` (at least minimum) nothing is gained by more.
+struct WorkspaceBytes {
+  size_t minimum = 0;
+  size_t recommended = 0;
+};
+
 template <class Params>
 struct Kernel {
   KernelInfo info;
   Status (*takes)(const Params& params, const DeviceProperties& device);  // ok, or a refusal that says why not
   Status (*run)(const Params& params, void* stream);
+  WorkspaceBytes (*workspace)(const Params& params);  // of shapes, dtypes, options and threads; never of pointers
 };
 
 // Whether a row can run on a device of these properties at all; the reason goes to the thread's message.

@@ -1,7 +1,125 @@
 #include "ops/linear_logp/dispatch.h"
 
-namespace isobit::linear_logp {
+#include "ops/linear_logp/contract.h"
+#include "ops/linear_logp/cpu/kernel.h"
+#include "ops/linear_logp/state.h"
+#include "ops/linear_logp/validate.h"
 
-const KernelInfo* kernel_at(int) { return nullptr; }
+namespace isobit::linear_logp {
+namespace {
+
+constexpr const char* kOp = "linear_logp";
+
+constexpr Kernel<Params> kTable[] = {
+    {.info = {kOp, "cpu", "x86-64-v3, x86-64-v4, aarch64", kContract, ISOBIT_CPU, 0, 0, true},
+     .takes = cpu::takes,
+     .run = cpu::run,
+     .workspace = cpu::workspace},
+};
+
+Status select(const Params& params, const Kernel<Params>** kernel) {
+  return select_kernel<Params>(kTable, params.kernel, params, params.device, kernel);
+}
+
+Status check_workspace(const Params& params, const Kernel<Params>& kernel) {
+  const WorkspaceBytes needed = kernel.workspace(params);
+  if (params.workspace_bytes < needed.minimum) {
+    return fail(ISOBIT_WORKSPACE_TOO_SMALL, "workspace_bytes: expected %zu or more (recommended %zu), got %zu",
+                needed.minimum, needed.recommended, params.workspace_bytes);
+  }
+  if (needed.minimum > 0 && params.workspace == nullptr) return refuse("workspace", "a pointer", "null");
+  return Status();
+}
+
+// Everything up to the launch.
+Status prepare(const Params& params, const Kernel<Params>** kernel) {
+  if (Status s = select(params, kernel); !s.ok()) return s;
+  return params.rows == 0 ? Status() : check_workspace(params, **kernel);
+}
+
+isobit_status launch(const Params& params, void* stream) {
+  const Kernel<Params>* kernel = nullptr;
+  if (const Status s = prepare(params, &kernel); !s.ok()) return s.code();
+  return params.rows == 0 ? ISOBIT_OK : kernel->run(params, stream).code();
+}
+
+// The call that arguments without a state can mean.
+Purpose apparent_purpose(const isobit_linear_logp_args* args) {
+  if (args == nullptr) return Purpose::kWhole;
+  const bool whole = args->first_id == 0 && (args->vocab_size == 0 || args->weight.shape[0] >= args->vocab_size);
+  return whole ? Purpose::kWhole : Purpose::kQuery;
+}
+
+}  // namespace
+
+const KernelInfo* kernel_at(int index) {
+  return index < static_cast<int>(std::size(kTable)) ? &kTable[index].info : nullptr;
+}
 
 }  // namespace isobit::linear_logp
+
+using namespace isobit::linear_logp;
+
+extern "C" {
+
+const char* isobit_linear_logp_contract(void) { return kContract; }
+
+isobit_status isobit_linear_logp_workspace(const isobit_linear_logp_args* args, size_t* minimum, size_t* recommended) {
+  Params params;
+  if (const isobit::Status s = check(args, Purpose::kQuery, &params); !s.ok()) return s.code();
+  const isobit::Kernel<Params>* kernel = nullptr;
+  if (const isobit::Status s = select(params, &kernel); !s.ok()) return s.code();
+  const isobit::WorkspaceBytes bytes = kernel->workspace(params);
+  if (minimum != nullptr) *minimum = bytes.minimum;
+  if (recommended != nullptr) *recommended = bytes.recommended;
+  return ISOBIT_OK;
+}
+
+isobit_status isobit_linear_logp_supported(const isobit_linear_logp_args* args, char* why, size_t n) {
+  Params params;
+  const Purpose purpose = apparent_purpose(args);
+  isobit::Status status = check(args, purpose, &params);
+  const isobit::Kernel<Params>* kernel = nullptr;
+  if (status.ok()) status = purpose == Purpose::kQuery ? select(params, &kernel) : prepare(params, &kernel);
+  if (why != nullptr && n > 0) std::snprintf(why, n, "%s", status.ok() ? "" : isobit::last_error());
+  return status.code();
+}
+
+isobit_status isobit_linear_logp(const isobit_linear_logp_args* args, void* stream) {
+  Params params;
+  if (const isobit::Status s = check(args, Purpose::kWhole, &params); !s.ok()) return s.code();
+  return launch(params, stream);
+}
+
+isobit_status isobit_linear_logp_validate(const isobit_linear_logp_args* args, int64_t* first_bad_row, void* stream) {
+  Params params;
+  if (first_bad_row == nullptr) return isobit::refuse("first_bad_row", "a pointer", "null").code();
+  if (const isobit::Status s = check(args, Purpose::kQuery, &params); !s.ok()) return s.code();
+  return find_bad_row(*args, params, first_bad_row, stream).code();
+}
+
+isobit_status isobit_linear_logp_state_bytes(const isobit_linear_logp_args* args, size_t* bytes) {
+  Params params;
+  if (bytes == nullptr) return isobit::refuse("bytes", "a pointer", "null").code();
+  if (const isobit::Status s = check(args, Purpose::kShardQuery, &params); !s.ok()) return s.code();
+  *bytes = static_cast<size_t>(state_layout(params.shard_ids(), params.vocab, params.rows, params.targets,
+                                            params.wants_entropy, params.wants_rank)
+                                   .bytes);
+  return ISOBIT_OK;
+}
+
+isobit_status isobit_linear_logp_shard(const isobit_linear_logp_args* args, void* state, void* stream) {
+  Params params;
+  if (const isobit::Status s = check(args, Purpose::kShard, &params, state); !s.ok()) return s.code();
+  return launch(params, stream);
+}
+
+isobit_status isobit_linear_logp_merge(const isobit_linear_logp_args* args, const isobit_linear_logp_state* states,
+                                       int32_t count, void* stream) {
+  Params params;
+  MergeInput merge{states, count, {}};
+  if (const isobit::Status s = check(args, Purpose::kMerge, &params, nullptr, &merge); !s.ok()) return s.code();
+  return launch(params, stream);
+}
+
+}  // extern "C"

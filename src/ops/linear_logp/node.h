@@ -55,28 +55,28 @@ ISOBIT_HD Node merge(const Node& left, const Node& right) {
                            scale_down(shift_weighted(right, right_k), right_k))};
 }
 
-// Takes complete nodes in ascending order, without gaps, and leaves the row's value.
+// Takes complete nodes in ascending order, without gaps, that together are one node of a level, and leaves its value.
 template <bool kEntropy>
 class Climb {
  public:
-  ISOBIT_HD explicit Climb(int64_t vocab) : vocab_(vocab), row_level_(row_level(vocab)) {}
+  ISOBIT_HD Climb(int64_t vocab, int level) : vocab_(vocab), level_(level) {}
 
   ISOBIT_HD void push(NodeId id, Node value) {
-    while (id.level < row_level_) {
+    while (id.level < level_) {
       Node& above = partial_[id.level + 1];
       above = is_first_child(id) ? value : merge<kEntropy>(above, value);
       if (!is_last_child(id, vocab_)) return;
       value = above;
       id = parent(id);
     }
-    partial_[row_level_] = value;
+    partial_[level_] = value;
   }
 
-  ISOBIT_HD const Node& row() const { return partial_[row_level_]; }
+  ISOBIT_HD const Node& value() const { return partial_[level_]; }
 
  private:
   int64_t vocab_;
-  int row_level_;
+  int level_;
   Node partial_[kMaxLevel + 1];
 };
 

@@ -19,9 +19,7 @@ struct StateLayout {
   int64_t bytes;
 };
 
-ISOBIT_HD constexpr int64_t state_array_bytes(int64_t slots, int64_t rows) {
-  return (slots * rows * 4 + 15) / 16 * 16;
-}
+ISOBIT_HD constexpr int64_t state_array_bytes(int64_t slots, int64_t rows) { return (slots * rows * 4 + 15) / 16 * 16; }
 
 ISOBIT_HD constexpr StateLayout state_layout(IdRange shard, int64_t vocab, int64_t rows, int64_t targets, bool entropy,
                                              bool rank) {
@@ -40,6 +38,31 @@ ISOBIT_HD constexpr StateLayout state_layout(IdRange shard, int64_t vocab, int64
   layout.rank = layout.target_logit + target_bytes;
   layout.bytes = layout.rank + (rank ? target_bytes : 0);
   return layout;
+}
+
+// Slot of the raw logit of id, which lies in parts.front or parts.back.
+ISOBIT_HD constexpr int64_t raw_slot(const RangeParts& parts, int64_t id) {
+  return id < parts.front.end ? id - parts.front.begin : parts.front.size() + id - parts.back.begin;
+}
+
+// The arrays of a state. Element [slot][row] is at slot * layout.rows + row.
+struct StateArrays {
+  float* raw;
+  int32_t* r;
+  float* s;
+  float* q;
+  float* target_logit;
+  int32_t* rank;
+};
+
+inline StateArrays state_arrays(const StateLayout& layout, void* state) {
+  char* const begin = static_cast<char*>(state);
+  return {reinterpret_cast<float*>(begin + layout.raw),
+          reinterpret_cast<int32_t*>(begin + layout.r),
+          reinterpret_cast<float*>(begin + layout.s),
+          reinterpret_cast<float*>(begin + layout.q),
+          reinterpret_cast<float*>(begin + layout.target_logit),
+          reinterpret_cast<int32_t*>(begin + layout.rank)};
 }
 
 }  // namespace isobit::linear_logp

@@ -64,19 +64,21 @@ ISOBIT_HD constexpr RangeParts range_parts(IdRange range, int64_t vocab) {
   return {{range.begin, front_end}, {front_end, nodes_end}, {nodes_end, range.end}};
 }
 
-// The largest complete node that starts at `nodes.begin` and lies in `nodes` (a non-empty RangeParts::nodes).
-ISOBIT_HD constexpr NodeId first_node(IdRange nodes, int64_t vocab) {
+// The largest complete node, up to a level, that starts at `nodes.begin` and lies in `nodes` (a non-empty
+// RangeParts::nodes).
+ISOBIT_HD constexpr NodeId first_node(IdRange nodes, int64_t vocab, int max_level = kMaxLevel) {
+  const int top = row_level(vocab) < max_level ? row_level(vocab) : max_level;
   NodeId node{0, nodes.begin / kLeaf};
-  while (is_first_child(node) && node.level < row_level(vocab) && node_end(parent(node), vocab) <= nodes.end) {
+  while (is_first_child(node) && node.level < top && node_end(parent(node), vocab) <= nodes.end) {
     node = parent(node);
   }
   return node;
 }
 
 // Number of nodes that first_node yields when it is asked again and again for the rest of the range.
-ISOBIT_HD constexpr int64_t count_nodes(IdRange nodes, int64_t vocab) {
+ISOBIT_HD constexpr int64_t count_nodes(IdRange nodes, int64_t vocab, int max_level = kMaxLevel) {
   int64_t count = 0;
-  for (; nodes.begin < nodes.end; ++count) nodes.begin = node_end(first_node(nodes, vocab), vocab);
+  for (; nodes.begin < nodes.end; ++count) nodes.begin = node_end(first_node(nodes, vocab, max_level), vocab);
   return count;
 }
 

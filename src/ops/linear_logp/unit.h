@@ -14,9 +14,9 @@ inline constexpr int32_t kSmallestTerm = -125;
 
 // What a unit needs to know of all its logits before its terms. A NaN makes `not_finite` true as well as +inf.
 struct UnitScan {
-  float magnitude = 0.0f;                                // largest |z|; inf if a logit is -inf
-  float largest = numerics::bits_float(0xFF800000u);     // largest z; -inf if there is none
-  bool bad = false;                                      // a NaN or +inf among them
+  float magnitude = 0.0f;                             // largest |z|; inf if a logit is -inf
+  float largest = numerics::bits_float(0xFF800000u);  // largest z; -inf if there is none
+  bool bad = false;                                   // a NaN or +inf among them
 
   ISOBIT_HD void add(float z) {
     bad = bad || !(z < numerics::bits_float(0x7F800000u));
