@@ -49,6 +49,7 @@ inline MmaTerm mma_term(float x) {
 // The term's value in units of 2^unit, truncated toward zero. At most 28 bits wide when unit = E - 25.
 inline int64_t truncate_term(const MmaTerm& term, int unit) {
   const int shift = term.exponent - term.fraction_bits - unit;
+  if (term.significand == 0) return 0;  // its exponent took no part in the choice of the unit
   if (shift >= 0) return term.significand * (int64_t{1} << shift);
   return shift <= -63 ? 0 : term.significand / (int64_t{1} << -shift);
 }
