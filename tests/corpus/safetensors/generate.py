@@ -50,7 +50,9 @@ MALFORMED = {
     "header_newline_tail": file(b"{}\n"),
     "header_zero_byte": file(b"{}\0}"),
     "header_two_values": file(b"{}{}"),
-    "name_twice": file(b'{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'),
+    "name_twice": file(
+        b'{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'
+    ),
     "field_twice": file(b'{"a":{"dtype":"U8","dtype":"F32","shape":[0],"data_offsets":[0,0]}}'),
     "field_unknown": file({"a": tensor(strides=[1])}, EIGHT),
     "field_missing_dtype": file(b'{"a":{"shape":[0],"data_offsets":[0,0]}}'),

@@ -1,0 +1,81 @@
+"""Runs the stages of `make test`, prints the seconds of each, and closes with 'N passed, N failed'."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+
+import stages_build
+import stages_check
+import stages_lint
+from common import Result
+
+# Name, function, seconds it should take on two cores. A stage over its budget is marked, not failed: machines differ.
+STAGES = [
+    ("setup", stages_build.setup, 240),
+    ("lint", stages_lint.lint, 30),
+    ("rules", stages_lint.rules, 15),
+    ("build", stages_build.build, 600),
+    ("tests", stages_build.tests, 240),
+    ("python", stages_check.python_tests, 60),
+    ("command-line", stages_check.command_line, 120),
+    ("examples", stages_check.examples, 60),
+    ("documents", stages_check.documents, 10),
+    ("headers", stages_check.headers, 30),
+    ("symbols", stages_check.symbols, 10),
+    ("flags", stages_check.flags, 10),
+    ("install", stages_check.install, 90),
+    ("tidy", stages_lint.tidy, 180),
+    ("sanitizers", stages_build.sanitizers, 360),
+    ("aarch64", stages_build.aarch64, 360),
+]
+EXTRA = [("format", stages_lint.format_in_place, 30)]
+# What the other stages stand on: without it they are not run.
+ESSENTIAL = ("setup", "build")
+
+
+def run_stage(name: str, function, budget: int) -> tuple[Result, float]:
+    print(f"== {name}", flush=True)
+    begin = time.monotonic()
+    try:
+        result = function()
+    except Exception:
+        traceback.print_exc(file=sys.stdout)
+        result = Result(failures=[f"{name}: see above"])
+    seconds = time.monotonic() - begin
+    for failure in result.failures:
+        print(f"   FAILED {failure}")
+    note = f", {result.note}" if result.note else ""
+    print(f"   {result.passed} passed, {len(result.failures)} failed{note}; {seconds:.1f} s of {budget} s", flush=True)
+    return result, seconds
+
+
+def main(names: list[str]) -> int:
+    known = {stage[0]: stage for stage in STAGES + EXTRA}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"unknown stage {unknown[0]}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    chosen = [known[name] for name in names] if names else STAGES
+    passed, failures, times = 0, [], []
+    for name, function, budget in chosen:
+        result, seconds = run_stage(name, function, budget)
+        passed += result.passed
+        failures += result.failures
+        times.append((name, seconds, budget))
+        if result.failures and name in ESSENTIAL:
+            print(f"== {name} failed: the stages after it were not run")
+            break
+    print("== seconds")
+    for name, seconds, budget in times:
+        print(f"   {name:<14}{seconds:8.1f} of {budget}{'  over budget' if seconds > budget else ''}")
+    print(f"   {'all':<14}{sum(t[1] for t in times):8.1f} of {sum(t[2] for t in times)}")
+    for failure in failures:
+        print(f"FAILED {failure}")
+    print(f"{passed} passed, {len(failures)} failed", flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,174 @@
+"""Stages that look at what was built: Python, command line, examples, documents, headers, symbols, flags, install."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import documents as document_rules
+import gates
+from common import BUILD, JOBS, PYTHON, ROOT, Result, cli, log_path, main_build, output, run, tracked_files
+
+PREFIX = BUILD / "prefix"
+LIBRARY = "libisobit.so"
+
+
+def run_pytest(result: Result, name: str, folder: str, environment: dict[str, str]) -> None:
+    """One pytest run; every test counts."""
+    code = run(name, [PYTHON, "-B", "-m", "pytest", "-p", "no:cacheprovider", folder], environment=environment)
+    text = log_path(name).read_text(errors="replace")
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error|skipped)", text)}
+    result.passed += counts.get("passed", 0)
+    result.failures += [f"{name}: {test}" for test in re.findall(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)]
+    if code != 0 and not result.failures:
+        result.failures.append(f"{name}: exit code {code}, {log_path(name)}")
+    if counts.get("skipped"):
+        result.note = f"{counts['skipped']} skipped"
+
+
+def python_tests() -> Result:
+    """The ctypes binding with NumPy alone."""
+    result = Result()
+    run_pytest(result, "pytest python", "tests/python", {"ISOBIT_LIBRARY": str(main_build() / "src" / LIBRARY)})
+    return result
+
+
+def command_line() -> Result:
+    """The command line's own tests, the operators' checks byte by byte, and one short timing."""
+    result = Result()
+    run_pytest(result, "pytest cli", "tests/cli", {"ISOBIT_CLI": str(cli())})
+    result.run("isobit check", [cli(), "check", "--kernel", "cpu", "--quick"])
+    result.run("isobit check --invariance", [cli(), "check", "--kernel", "cpu", "--invariance"])
+    return result
+
+
+def installed_environment() -> dict[str, str]:
+    return {"PKG_CONFIG_PATH": str(PREFIX / "lib/pkgconfig"), "LD_LIBRARY_PATH": str(PREFIX / "lib"),
+            "CMAKE_PREFIX_PATH": str(PREFIX)}  # fmt: skip
+
+
+def consume(result: Result, name: str, *definitions: str) -> None:
+    """One consumer project: configured, built and run."""
+    work = BUILD / "consumers" / name
+    shutil.rmtree(work, ignore_errors=True)
+    configure = ["cmake", "-S", ROOT / "tests/consumers" / name, "-B", work, "-G", "Ninja", *definitions]
+    if result.run(f"consumer {name} configure", configure, environment=installed_environment()):
+        build = ["cmake", "--build", work, "--parallel", JOBS, "--target", "consumer"]
+        if result.run(f"consumer {name} build", build):
+            result.run(f"consumer {name} run", [work / "consumer"])
+
+
+def install() -> Result:
+    """The install tree, moved after the installation, under four kinds of consumer."""
+    result = Result()
+    first = BUILD / "prefix-before-the-move"
+    for folder in (first, PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
+    if not result.run("install", ["cmake", "--install", main_build(), "--prefix", first]):
+        return result
+    first.rename(PREFIX)
+    names_first = [str(path) for path in PREFIX.rglob("*.[cp][mc]*") if str(first) in path.read_text(errors="replace")]
+    result.add("no file names the first prefix", names_first)
+    result.run("installed isobit info", [PREFIX / "bin/isobit", "info"])
+    consume(result, "find_package")
+    consume(result, "c_only")
+    consume(result, "pkg_config")
+    consume(result, "add_subdirectory", "-DISOBIT_ENABLE_CUDA=OFF", "-DCMAKE_BUILD_TYPE=Debug")
+    return result
+
+
+def examples() -> Result:
+    """Every code block of the README, as written, against the installed library."""
+    result = Result()
+    work = BUILD / "examples"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    flags = ["-I", PREFIX / "include", "-L", PREFIX / "lib", "-lisobit", f"-Wl,-rpath,{PREFIX}/lib", "-Wall", "-Werror"]
+    environment = {"PYTHONPATH": str(ROOT / "python"), "ISOBIT_LIBRARY": str(PREFIX / "lib" / LIBRARY)}
+    found = document_rules.code_blocks((ROOT / "README.md").read_text())
+    for number, (language, text) in enumerate(found):
+        name = f"README example {number} {language}"
+        source = work / f"example{number}.{ {'cpp': 'cpp', 'c': 'c', 'python': 'py'}[language] }"
+        source.write_text(text)
+        if language == "python":
+            result.run(name, [PYTHON, source], environment=environment)
+            continue
+        compiler = ["g++", "-std=c++20"] if language == "cpp" else ["gcc", "-std=c11"]
+        program = work / f"example{number}"
+        if result.run(f"{name} compile", [*compiler, source, "-o", program, *flags]):
+            result.run(name, [program])
+    result.add("the README has a C++, a C and a Python example",
+               sorted({"cpp", "c", "python"} - {language for language, _ in found}))  # fmt: skip
+    return result
+
+
+def documents() -> Result:
+    """Generated tables equal what the command line prints now, and links inside the tree resolve."""
+    result = Result()
+    for path in (p for p in tracked_files() if p.suffix == ".md"):
+        text = (ROOT / path).read_text()
+        result.add(f"links of {path}", document_rules.broken_links(ROOT, path, text))
+        if document_rules.regenerated(text, str(cli())) != text:
+            result.failures.append(f"{path}: a generated table is out of date; run scripts/ci/documents.py")
+    return result
+
+
+def headers() -> Result:
+    """Every header compiles alone: public ones as C11, C++17 and C++20, internal ones as C++20."""
+    result = Result()
+    work = BUILD / "headers"
+    work.mkdir(parents=True, exist_ok=True)
+    warnings = ["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    jobs = []
+    for path in tracked_files():
+        if path.is_relative_to("include") and path.suffix == ".h":
+            jobs += [(path, ["gcc", "-std=c11"], "c")]
+            jobs += [(path, ["g++", f"-std={standard}"], "cpp") for standard in ("c++17", "c++20")]
+        elif path.suffix == ".hpp" or (path.is_relative_to("src") and path.suffix == ".h"):
+            jobs.append((path, ["g++", "-std=c++20", *gates.extra_header_flags(path)], "cpp"))
+
+    def compile_alone(job) -> list[str]:
+        path, compiler, suffix = job
+        name = f"header {path} {compiler[1]} {suffix}"
+        source = work / f"{str(path).replace('/', '_')}.{suffix}"
+        source.write_text(f'#include "{ROOT / path}"\n')
+        include = ["-I", ROOT / "include", "-I", ROOT / "src", "-I", main_build() / "src", *gates.cuda_include()]
+        return [] if run(name, [*compiler, *warnings, *include, source]) == 0 else [str(log_path(name))]
+
+    with ThreadPoolExecutor(int(JOBS)) as pool:
+        for job, problems in zip(jobs, pool.map(compile_alone, jobs), strict=True):
+            result.add(f"header {job[0]} {' '.join(job[1])}", problems)
+    return result
+
+
+def symbols() -> Result:
+    """The shared library exports what the public headers declare, and needs no CUDA library."""
+    result = Result()
+    library = main_build() / "src" / LIBRARY
+    declared = gates.declared_functions(ROOT)
+    exported = gates.exported_symbols(output(["nm", "-D", "--defined-only", library]))
+    result.add("exported symbols", gates.symbol_problems(declared, exported))
+    result.add("a planted symbol is found", [] if gates.symbol_problems(declared, {*exported, "f"}) else ["it is not"])
+    gone = gates.symbol_problems(declared, set(list(exported)[1:]))
+    result.add("a missing symbol is found", [] if gone else ["it is not"])
+    result.add("needed libraries", gates.needed_problems(output(["readelf", "-d", library])))
+    return result
+
+
+def flags() -> Result:
+    """The compile commands hold the flags that the bit contract rests on."""
+    result = Result()
+    entries = json.loads((main_build() / "compile_commands.json").read_text())
+    commands = [gates.Command(entry["file"], entry["command"]) for entry in entries]
+    commands += gates.ptx_commands((main_build() / "build.ninja").read_text())
+    library = [c for c in commands if Path(c.file).is_relative_to(ROOT / "src")]
+    result.add("there are compile commands", [] if library else ["none was found"])
+    for command in library:
+        result.add(f"flags of {os.path.relpath(command.file, ROOT)}", gates.flag_problems(command))
+    for fault in gates.planted_flag_faults(library):
+        result.add("a planted flag fault is found", [] if gates.flag_problems(fault) else [fault.command])
+    return result

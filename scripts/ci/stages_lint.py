@@ -1,0 +1,89 @@
+"""Stages that read the source: formatting, spelling, scripts, house rules, clang-tidy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import rules as house_rules
+from common import BUILD, JOBS, ROOT, VENV, Result, log_path, main_build, run, tracked_files
+
+CXX_SUFFIXES = (".h", ".hpp", ".cpp", ".c", ".cu", ".cuh")
+
+
+def tool(name: str) -> str:
+    """A tool of the Python environment."""
+    return str(VENV / "bin" / name)
+
+
+def cxx_files() -> list[Path]:
+    return [path for path in tracked_files() if path.suffix in CXX_SUFFIXES]
+
+
+def shell_scripts() -> list[Path]:
+    return [path for path in tracked_files() if path.suffix == ".sh" or path == Path(".ci/run")]
+
+
+def clang_format() -> str:
+    return shutil.which("clang-format-14") or "clang-format"
+
+
+def lint() -> Result:
+    """Formatting and spelling of everything tracked."""
+    result = Result()
+    result.run("clang-format", [clang_format(), "--dry-run", "-Werror", *cxx_files()])
+    result.run("ruff check", [tool("ruff"), "check", "."])
+    result.run("ruff format", [tool("ruff"), "format", "--check", "."])
+    result.run("shellcheck", [tool("shellcheck"), *shell_scripts()])
+    text = [path for path in tracked_files() if path.suffix not in (".npy", ".bin", ".gz", ".safetensors")]
+    result.run("codespell", [tool("codespell"), *text])
+    return result
+
+
+def format_in_place() -> Result:
+    """What `make format` does."""
+    result = Result()
+    result.run("clang-format -i", [clang_format(), "-i", *cxx_files()])
+    result.run("ruff check --fix", [tool("ruff"), "check", "--fix", "."])
+    result.run("ruff format", [tool("ruff"), "format", "."])
+    return result
+
+
+def rules() -> Result:
+    """House rules, and that each of them can fail."""
+    result = Result()
+    for rule in house_rules.RULES:
+        result.add(rule.__name__, rule(ROOT))
+    result.run("rules self-test", [VENV / "bin/python", "-m", "pytest", "tests/ci"])
+    return result
+
+
+def tidy_sources() -> list[str]:
+    """Host sources of the library and of the command line that the main build compiled; test programs are left out."""
+    commands = json.loads((main_build() / "compile_commands.json").read_text())
+    files = {Path(entry["file"]) for entry in commands if entry["file"].endswith(".cpp")}
+    kept = [f for f in files if f.is_relative_to(ROOT) and "test" not in f.parts and "tests" not in f.parts]
+    return sorted(str(f.relative_to(ROOT)) for f in kept if f.relative_to(ROOT).parts[0] in ("src", "tools"))
+
+
+def tidy() -> Result:
+    """clang-tidy on the library's and the command line's host sources, two at a time."""
+    result = Result()
+    sources = tidy_sources()
+    binary = shutil.which("clang-tidy-14") or "clang-tidy"
+
+    def one(source: str) -> list[str]:
+        name = f"tidy {source}"
+        code = run(name, [binary, "--quiet", "-p", main_build(), source])
+        return [] if code == 0 else [f"exit code {code}, {log_path(name)}"]
+
+    with ThreadPoolExecutor(int(JOBS)) as pool:
+        for source, problems in zip(sources, pool.map(one, sources), strict=True):
+            result.add(f"clang-tidy {source}", problems)
+    planted = BUILD / "tidy_fault.cpp"
+    planted.write_text("#include <cstring>\nbool same(const float* a, const float* b) { return memcmp(a, b, 4); }\n")
+    code = run("tidy planted fault", [binary, "--quiet", planted, "--", "-std=c++20"]) if sources else 0
+    result.add("clang-tidy finds a planted fault", [] if code != 0 else ["it found nothing"])
+    return result

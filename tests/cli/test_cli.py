@@ -1,0 +1,129 @@
+"""The command line as a user meets it: exit codes, what goes to stdout, and comparisons with known answers."""
+
+import json
+import math
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+CLI = os.environ["ISOBIT_CLI"]
+
+
+def isobit(*words):
+    return subprocess.run(
+        [CLI, *map(str, words)], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+
+def test_version_names_the_build():
+    assert isobit("--version").stdout.startswith("isobit 0.1.0, ")
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("nonsense",), ("check", "nonsense"), ("bench",), ("compare", "a"), ("list", "--x")]
+)
+def test_wrong_usage_is_exit_code_2_and_leaves_stdout_alone(words):
+    done = isobit(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+
+
+@pytest.mark.parametrize("command", ["info", "list", "check", "bench", "compare"])
+def test_help_has_no_escape_codes(command):
+    done = isobit(command, "--help")
+    assert done.returncode == 0
+    assert "\033" not in done.stdout
+
+
+def test_info_in_both_forms():
+    text = isobit("info").stdout
+    info = json.loads(isobit("info", "--json").stdout)
+    assert info["build"] in text
+    assert {kernel["op"] for kernel in info["kernels"]} == {json.loads(line)["op"] for line in lines("list", "--json")}
+
+
+def lines(*words):
+    return isobit(*words).stdout.splitlines()
+
+
+def test_list_says_why_not_exactly_for_unusable_kernels():
+    for row in map(json.loads, lines("list", "--json")):
+        assert row["usable"] == (row["reason"] == "")
+
+
+def write(path, values):
+    np.save(path, values)
+    return path
+
+
+def test_equal_files_pass(tmp_path):
+    a = write(tmp_path / "a.npy", np.array([-1.5, -np.inf, np.nan], np.float32))
+    assert isobit("compare", a, a).returncode == 0
+
+
+def test_compare_finds_the_first_row_and_the_largest_difference(tmp_path):
+    first = np.full((3, 2), -2.0, np.float32)
+    second = first.copy()
+    second[1, 1] -= 0.5
+    second[2, 0] += 0.25
+    done = isobit("compare", write(tmp_path / "a.npy", first), write(tmp_path / "b.npy", second), "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert (found["first_row"], found["differing"], found["max_abs"]) == (1, 2, 0.5)
+    k3 = (math.exp(-0.5) - 1 + 0.5 + math.exp(0.25) - 1 - 0.25) / 6
+    assert math.isclose(found["k3"], k3, rel_tol=1e-12)
+
+
+def test_compare_takes_one_ulp_as_a_difference_unless_told_otherwise(tmp_path):
+    first = np.array([-1.0], np.float32)
+    a = write(tmp_path / "a.npy", first)
+    b = write(tmp_path / "b.npy", np.nextafter(first, np.float32(0)))
+    assert isobit("compare", a, b).returncode == 1
+    assert isobit("compare", a, b, "--tolerance", "1e-6").returncode == 0
+
+
+def test_a_nan_on_one_side_fails_at_any_tolerance(tmp_path):
+    a = write(tmp_path / "a.npy", np.array([-1.0, -1.0], np.float32))
+    b = write(tmp_path / "b.npy", np.array([-1.0, np.nan], np.float32))
+    assert isobit("compare", a, b, "--tolerance", "10").returncode == 1
+
+
+def test_text_and_npy_compare(tmp_path):
+    text = tmp_path / "a.txt"
+    text.write_text("-1.5 -2\n-3 -4\n")
+    assert isobit("compare", text, write(tmp_path / "b.npy", np.array([[-1.5, -2], [-3, -4]]))).returncode == 0
+
+
+@pytest.mark.parametrize("content", [b"one two\n", b"1 2\n3\n", b"\x93NUMPY\x01\x00", b'{"op": 1}\n'])
+def test_a_file_that_is_neither_kind_is_a_usage_error(tmp_path, content):
+    bad = tmp_path / "bad"
+    bad.write_bytes(content)
+    done = isobit("compare", bad, bad)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def result_line(median, spread=1.0, **fields):
+    line = {"op": "linear_logp_forward", "kernel": "cpu", "shape": {"N": 1}, "dtype": "bfloat16", "median_us": median,
+            "p20_us": median - spread, "p80_us": median + spread, **fields}  # fmt: skip
+    return json.dumps(line) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("second", "verdict", "code"), [(100.5, "same", 0), (50.0, "faster", 0), (104.0, "slower", 0), (120.0, "slower", 1)]
+)
+def test_results_are_compared_by_interval(tmp_path, second, verdict, code):
+    a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    a.write_text(result_line(100.0))
+    b.write_text(result_line(second))
+    done = isobit("compare", a, b, "--json", "--max-slower", "5")
+    assert json.loads(done.stdout)["verdict"] == verdict
+    assert done.returncode == code
+
+
+def test_results_of_other_devices_are_not_compared(tmp_path):
+    a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    a.write_text(result_line(100.0, gpu="A"))
+    b.write_text(result_line(100.0, gpu="B"))
+    assert isobit("compare", a, b).returncode == 2
