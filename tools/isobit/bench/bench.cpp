@@ -21,7 +21,13 @@ void require_ok(isobit_status status) {
 namespace {
 
 const std::vector<BenchOperator>& operators() {
-  static const std::vector<BenchOperator> rows;
+  static const std::vector<BenchOperator> rows = {
+      {"linear_logp_forward",
+       "linear_logp",
+       {"N", "H", "V"},
+       {{"N", 64}, {"H", 1024}, {"V", 8192}},
+       make_linear_logp_forward},
+  };
   return rows;
 }
 

@@ -1,0 +1,67 @@
+// linear_logp forward: log-probability and log-sum-exp of N tokens.
+#include <isobit/linear_logp.h>
+
+#include <cmath>
+
+#include "arrays.h"
+#include "bench/bench.h"
+
+namespace isobit::cli {
+namespace {
+
+class LinearLogpForward final : public Workload {
+ public:
+  explicit LinearLogpForward(const BenchCase& c)
+      : n_(c.shape.at("N")),
+        h_(c.shape.at("H")),
+        v_(c.shape.at("V")),
+        hidden_(c.place, c.dtype, {n_, h_}),
+        weight_(c.place, c.dtype, {v_, h_}),
+        target_(c.place, ISOBIT_INT64, {n_}),
+        logp_(c.place, ISOBIT_FP32, {n_}),
+        lse_(c.place, ISOBIT_FP32, {n_}),
+        kernel_(c.kernel.name) {
+    hidden_.fill_random(c.seed, 1.0f);
+    weight_.fill_random(c.seed + 1, 1.0f / std::sqrt(static_cast<float>(h_ > 0 ? h_ : 1)));
+    std::vector<int64_t> targets;
+    for (int64_t n = 0; n < n_; ++n) targets.push_back(v_ > 0 ? n * 7919 % v_ : 0);
+    target_.fill_integers(targets);
+    args_.threads = c.threads;
+    args_.kernel = kernel_.c_str();
+    args_.hidden = hidden_.view();
+    args_.weight = weight_.view();
+    args_.target = target_.view();
+    args_.logp = logp_.view();
+    args_.lse = lse_.view();
+    size_t minimum = 0;
+    require_ok(isobit_linear_logp_workspace(&args_, &minimum, &args_.workspace_bytes));
+    workspace_.emplace_back(c.place, args_.workspace_bytes);
+    args_.workspace = workspace_[0].data();
+  }
+
+  void run(void* stream) override { require_ok(isobit_linear_logp(&args_, stream)); }
+  double bytes() const override {
+    return static_cast<double>(hidden_.bytes() + weight_.bytes() + target_.bytes() + logp_.bytes() + lse_.bytes());
+  }
+  double flops() const override {
+    return 2.0 * static_cast<double>(n_) * static_cast<double>(h_) * static_cast<double>(v_);
+  }
+  double peak_bytes() const override {
+    return static_cast<double>(args_.workspace_bytes + logp_.bytes() + lse_.bytes());
+  }
+
+ private:
+  int64_t n_, h_, v_;
+  Array hidden_, weight_, target_, logp_, lse_;
+  std::string kernel_;
+  std::vector<Buffer> workspace_;
+  isobit_linear_logp_args args_ = ISOBIT_LINEAR_LOGP_ARGS_INIT;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_linear_logp_forward(const BenchCase& bench_case) {
+  return std::make_unique<LinearLogpForward>(bench_case);
+}
+
+}  // namespace isobit::cli
