@@ -5,7 +5,7 @@ PRESET ?= dev
 .PHONY: help demo test test-gpu build format lint clean
 
 help:
-	@echo "make demo      isobit's own check on this machine's CPU"
+	@echo "make demo      a real text scored with a small language model, from a fresh machine to proof of bits"
 	@echo "make test      everything that the continuous integration checks (STAGES=\"lint rules\" for some of it)"
 	@echo "make test-gpu  the tests that need a CUDA device"
 	@echo "make build     configure and build PRESET (default dev) in build/PRESET"

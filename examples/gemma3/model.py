@@ -1,8 +1,8 @@
 """Forward passes in NumPy, fp32: token ids in, final hidden states out. Written to be read, not to be fast.
 
-Gemma 3 differs from the Llama family (SmolLM2) in these places, all visible below: embeddings scaled by sqrt(H), RMSNorm
-after each sub-block as well as before it, RMSNorm of queries and keys per head, a local RoPE base in five of six layers,
-whose attention also sees only a window of the past, and GELU instead of SiLU in the gate.
+Gemma 3 differs from the Llama family (SmolLM2) in these places, all visible below: embeddings scaled by sqrt(H),
+RMSNorm after each sub-block as well as before it, RMSNorm of queries and keys per head, a local RoPE base in five of
+six layers, whose attention also sees only a window of the past, and GELU instead of SiLU in the gate.
 """
 
 import numpy as np
@@ -55,7 +55,7 @@ def attend(q, k, v, window):
 
 
 class Model:
-    """`hidden(ids)` is [tokens, H] fp32 after the last norm; `head` is the [V, H] fp32 matrix that maps it to logits."""
+    """`hidden(ids)` is [tokens, H] fp32 after the last norm; `head` is the [V, H] fp32 matrix that gives logits."""
 
     GLOBAL_EVERY = 6  # Gemma 3: layers 5, 11, 17 attend globally
     LOCAL_BASE = 10_000.0  # fixed by the architecture, not written in the file

@@ -1,7 +1,8 @@
 """What the demo does with the library: scores rows, and shows that nothing but a row's content decides its bits."""
 
-import isobit
 import numpy as np
+
+import isobit
 
 PROOF_ROWS = 64
 
@@ -52,11 +53,11 @@ def experiments(function, hidden, target):
 def fp64_logp(hidden, weight, target, block=16384):
     """Independent of the library: logits in fp64, a block of ids at a time, and log-sum-exp of all of them.
 
-    Also returns, per row, a bound of how far the library's logp may be from it. Its logits are chains of
-    ceil(H/16) steps; a step truncates 17 terms to multiples of 2^-25 of the largest and rounds toward zero to 24 bits, so
-    it loses at most (17 * 2^-25 + 2^-23) * S with S = sum |h_k w_k|, which bounds every partial sum. logp is a difference
-    of a logit and a mean of logits: twice that. exp2, the tree of at most 60 additions and the last fma are relative
-    errors of the sum and of logp: (60 + 4) * 2^-24 and 4 * 2^-24 * |logp|.
+    Also returns, per row, a bound of how far the library's logp may be from it. Its logits are chains of ceil(H/16)
+    steps; a step truncates 17 terms to multiples of 2^-25 of the largest and rounds toward zero to 24 bits, so it loses
+    at most (17 * 2^-25 + 2^-23) * S with S = sum |h_k w_k|, which bounds every partial sum. logp is a difference of a
+    logit and a mean of logits: twice that. exp2, the tree of at most 60 additions and the last fma are relative errors
+    of the sum and of logp: (60 + 4) * 2^-24 and 4 * 2^-24 * |logp|.
     """
     hidden = hidden.astype(np.float64)
     top, total = np.full(len(target), -np.inf), np.zeros(len(target))

@@ -37,7 +37,7 @@ def _merge(symbols, rank):
 
 
 class SentencePiece:
-    """Gemma's tokenizer: merges by score over characters, spaces written as U+2581, unknown characters as UTF-8 bytes."""
+    """Gemma's tokenizer: merges by score over characters, spaces as U+2581, unknown characters as UTF-8 bytes."""
 
     def __init__(self, meta):
         self.pieces = meta["tokenizer.ggml.tokens"]

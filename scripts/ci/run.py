@@ -26,6 +26,7 @@ STAGES = [
     ("symbols", stages_check.symbols, 10),
     ("flags", stages_check.flags, 10),
     ("install", stages_check.install, 90),
+    ("demo", stages_check.demo, 300),
     ("tidy", stages_lint.tidy, 180),
     ("sanitizers", stages_build.sanitizers, 360),
     ("aarch64", stages_build.aarch64, 360),

@@ -24,6 +24,7 @@ PACKAGES = {
     "libc6-dev": "/usr/include/stdlib.h",
     "libcli11-dev": "/usr/include/CLI/CLI.hpp",
     "libfmt-dev": "/usr/include/fmt/format.h",
+    "libhwy-dev": "/usr/include/hwy/highway.h",
     "libgtest-dev": "/usr/include/gtest/gtest.h",
     "ninja-build": "/usr/bin/ninja",
     "nlohmann-json3-dev": "/usr/include/nlohmann/json.hpp",

@@ -37,6 +37,13 @@ def python_tests() -> Result:
     return result
 
 
+def demo() -> Result:
+    """The demo as a user runs it, and the tests of its model readers."""
+    result = Result()
+    run_pytest(result, "pytest demo", "tests/demo", {})
+    return result
+
+
 def command_line() -> Result:
     """The command line's own tests, the operators' checks byte by byte, and one short timing."""
     result = Result()

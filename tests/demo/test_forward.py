@@ -7,9 +7,10 @@ import os
 import pathlib
 import tempfile
 
-import model
 import numpy as np
 import pytest
+
+import model
 import sources
 import tokenizer
 

@@ -1,5 +1,7 @@
 """linear_logp through ctypes: values against NumPy in double precision, bytes against bytes."""
 
+import itertools
+
 import numpy as np
 import pytest
 
