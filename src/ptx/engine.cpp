@@ -1,0 +1,198 @@
+#include "ptx/engine.h"
+
+#include <algorithm>
+
+#include "ptx/mma_arithmetic.h"
+
+namespace isobit::ptx {
+namespace {
+
+constexpr int kLongQuantum = 100000;
+constexpr int kIdleRounds = 4;   // rounds without progress before asynchronous work is forced on
+constexpr int kSpinRounds = 64;  // the same while warps still execute: they may spin on memory
+constexpr uint32_t kMostResident = 132;
+
+uint32_t align_up(uint32_t value, uint32_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+
+}  // namespace
+
+Engine::Engine(const MachineOptions& options, GlobalMemory& memory, const Kernel& kernel, const LaunchConfig& config,
+               std::byte* parameters, Report& report)
+    : options_(options),
+      memory_(memory),
+      kernel_(kernel),
+      config_(config),
+      parameters_(parameters),
+      report_(report),
+      arithmetic_(options.arithmetic ? options.arithmetic : &hopper_arithmetic()),
+      random_(options.seed) {
+  dynamic_shared_offset_ = align_up(kernel.static_shared, std::max(16u, kernel.dynamic_alignment));
+  shared_bytes_ = config.dynamic_shared == 0 ? kernel.static_shared : dynamic_shared_offset_ + config.dynamic_shared;
+  warps_per_cta_ = static_cast<uint32_t>((config.block.volume() + kLanes - 1) / kLanes);
+  cluster_count_ = config.grid.volume() / config.cluster.volume();
+}
+
+bool Engine::admit() {
+  if (next_cluster_ >= cluster_count_) return false;
+  const uint32_t nx = config_.grid.x / config_.cluster.x, ny = config_.grid.y / config_.cluster.y;
+  const uint64_t n = next_cluster_++;
+  const uint32_t first[3] = {static_cast<uint32_t>(n % nx) * config_.cluster.x,
+                             static_cast<uint32_t>(n / nx % ny) * config_.cluster.y,
+                             static_cast<uint32_t>(n / nx / ny) * config_.cluster.z};
+  resident_.push_back(std::make_unique<Cluster>(*this, first));
+  return true;
+}
+
+AsyncHandle Engine::begin_operation(Warp& warp) {
+  auto operation = std::make_shared<AsyncOperation>();
+  operation->cluster = &warp.cta.cluster;
+  operation->pc = warp.pc;
+  if (RaceChecker* races = warp.cta.cluster.races.get()) {
+    operation->clock = warp.clock;
+    operation->agent = races->new_operation(operation->clock);
+  }
+  ++report_.statistics.async_operations;
+  return operation;
+}
+
+AsyncHandle Engine::submit(Warp& warp, std::function<void(AsyncOperation&)> work) {
+  AsyncHandle operation = begin_operation(warp);
+  operation->work = std::move(work);
+  pending_.push_back(operation);
+  if (options_.schedule == Schedule::kEager) complete(pending_.size() - 1);
+  return operation;
+}
+
+void Engine::complete(size_t index) {
+  const AsyncHandle operation = std::move(pending_[index]);
+  pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(index));
+  operation->work(*operation);
+  operation->work = nullptr;
+  operation->done = true;
+  progress();
+}
+
+bool Engine::complete_one() {
+  if (pending_.empty()) return false;
+  const size_t index = options_.schedule == Schedule::kRandom ? random_() % pending_.size() : 0;
+  try {
+    complete(index);
+  } catch (const ExecutionFault& fault) {
+    add_finding(fault.kind, current_ ? current_->pc : 0, -1, fault.message);
+    failed_ = true;
+  }
+  return true;
+}
+
+void Engine::run_warp(Warp& warp, int quantum, bool& ran) {
+  current_ = &warp;
+  try {
+    const Warp::StopReason reason = warp.run(quantum);
+    ran |= reason == Warp::StopReason::kQuantum;
+    if (reason == Warp::StopReason::kEnd) progress();
+  } catch (const ExecutionFault& fault) {
+    add_finding(fault.kind, warp.pc, -1, fault.message);
+    failed_ = true;
+  }
+}
+
+// Gives every warp one time slice. True if something happened that can let a waiting warp go on.
+bool Engine::round(bool& ran) {
+  const uint64_t before = progress_;
+  const bool random = options_.schedule == Schedule::kRandom;
+  std::vector<Warp*> order;
+  for (auto& cluster : resident_) {
+    for (auto& cta : cluster->ctas) {
+      for (auto& warp : cta->warps) {
+        if (!warp->done()) order.push_back(warp.get());
+      }
+    }
+  }
+  if (random) std::shuffle(order.begin(), order.end(), random_);
+  for (Warp* warp : order) {
+    run_warp(*warp, random ? static_cast<int>(1 + random_() % 400) : kLongQuantum, ran);
+    if (random && random_() % 4 == 0) complete_one();
+    if (failed_) return true;
+  }
+  for (size_t i = resident_.size(); i-- > 0;) {
+    if (resident_[i]->done()) finish_cluster(i);
+  }
+  time_ += 1000;
+  return progress_ != before;
+}
+
+// A cluster that has ended: its operations must not outlive its shared memory.
+void Engine::finish_cluster(size_t index) {
+  const Cluster* cluster = resident_[index].get();
+  for (size_t i = 0; i < pending_.size();) {
+    if (pending_[i]->cluster != cluster) {
+      ++i;
+      continue;
+    }
+    add_finding(FindingKind::kRace, pending_[i]->pc, -2, "the cluster ended before this operation was waited for");
+    complete(i);
+  }
+  resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+void Engine::run() {
+  int idle = 0, spinning = 0;
+  while (!failed_) {
+    while (resident_.size() < options_.resident_clusters && admit()) {
+    }
+    if (resident_.empty()) return;
+    bool ran = false;
+    if (round(ran)) {
+      idle = spinning = 0;
+      continue;
+    }
+    if (report_.statistics.warp_instructions > options_.instruction_limit) {
+      return report_waiting(FindingKind::kTimeout, "instruction limit reached");
+    }
+    if (ran ? ++spinning < kSpinRounds : ++idle < kIdleRounds) continue;
+    idle = spinning = 0;
+    if (complete_one()) continue;
+    if (resident_.size() * config_.cluster.volume() < kMostResident && admit()) continue;
+    if (!ran) return report_waiting(FindingKind::kDeadlock, "waits here");
+  }
+}
+
+void Engine::report_waiting(FindingKind kind, const char* what) {
+  for (auto& cluster : resident_) {
+    for (auto& cta : cluster->ctas) {
+      for (auto& warp : cta->warps) {
+        for (const LaneGroup& g : warp->groups) {
+          if (report_.findings.size() >= options_.finding_limit) return;
+          current_ = warp.get();
+          report_.findings.push_back(make_finding(kind, g.pc, std::string(what) + ", lanes " + hex(g.lanes)));
+        }
+      }
+    }
+  }
+}
+
+Finding Engine::make_finding(FindingKind kind, int32_t pc, const std::string& message) const {
+  Finding f;
+  f.kind = kind;
+  f.message = message;
+  const Instruction& i = kernel_.code[static_cast<size_t>(pc)];
+  f.line = i.line;
+  f.instruction = std::string(i.text.substr(0, 120));
+  std::replace(f.instruction.begin(), f.instruction.end(), '\n', ' ');
+  if (current_) {
+    std::copy_n(current_->cta.id, 3, f.cta);
+    f.warp = current_->index;
+  }
+  return f;
+}
+
+void Engine::add_finding(FindingKind kind, int32_t pc, int32_t other, const std::string& message) {
+  const auto [it, inserted] = seen_findings_.emplace(std::tuple{kind, pc, other}, report_.findings.size());
+  if (!inserted) {
+    if (it->second < report_.findings.size()) ++report_.findings[it->second].count;
+    return;
+  }
+  if (report_.findings.size() < options_.finding_limit) report_.findings.push_back(make_finding(kind, pc, message));
+}
+
+}  // namespace isobit::ptx

@@ -1,0 +1,64 @@
+#include "ptx/matrix_descriptor.h"
+
+#include <cstring>
+
+#include "ptx/memory_access.h"
+#include "ptx/tensor_map.h"
+
+namespace isobit::ptx {
+namespace {
+
+constexpr int kK = 16;
+constexpr uint32_t kPiece = 16;  // bytes: eight elements that lie together in every layout
+
+struct MatrixDescriptor {
+  uint32_t start, leading, stride;
+  Swizzle swizzle;
+};
+
+MatrixDescriptor decode(uint64_t d) {
+  const auto field = [&](int bit) { return static_cast<uint32_t>(d >> bit & 0x3FFF) << 4; };
+  constexpr Swizzle kModes[] = {Swizzle::kNone, Swizzle::k128, Swizzle::k64, Swizzle::k32};
+  if (d >> 49 & 7) throw ExecutionFault{FindingKind::kUnsupported, "a matrix descriptor with a base offset"};
+  return {field(0), field(16), field(32), kModes[d >> 62]};
+}
+
+// Eight elements of one row along k.
+uint32_t k_major_piece(const MatrixDescriptor& d, uint32_t row, uint32_t piece) {
+  if (d.swizzle == Swizzle::kNone) return d.start + row / 8 * d.stride + row % 8 * kPiece + piece * d.leading;
+  return swizzled(d.start + row / 8 * d.stride + row % 8 * swizzle_bytes(d.swizzle) + piece * kPiece, d.swizzle);
+}
+
+// Eight rows of one k.
+uint32_t mn_major_piece(const MatrixDescriptor& d, uint32_t piece, uint32_t k) {
+  if (d.swizzle == Swizzle::kNone) return d.start + piece * d.stride + k % 8 * kPiece + k / 8 * d.leading;
+  const uint32_t atom = swizzle_bytes(d.swizzle), pieces = atom / kPiece;
+  return swizzled(d.start + piece % pieces * kPiece + piece / pieces * d.leading + k % 8 * atom + k / 8 * d.stride,
+                  d.swizzle);
+}
+
+}  // namespace
+
+void read_matrix(Cta& cta, uint64_t descriptor, int rows, bool mn_major, uint16_t* out,
+                 const AsyncOperation& operation) {
+  const MatrixDescriptor d = decode(descriptor);
+  const auto read = [&](uint32_t offset) {
+    const SharedPlace place = locate_shared(cta, offset | cta.rank << 24, kPiece, "wgmma operand");
+    return reinterpret_cast<const uint16_t*>(access_shared_async(place, kPiece, false, operation, true));
+  };
+  const uint32_t count = static_cast<uint32_t>(rows);
+  if (!mn_major) {
+    for (uint32_t r = 0; r < count; ++r) {
+      for (uint32_t p = 0; p < 2; ++p) std::memcpy(out + r * kK + p * 8, read(k_major_piece(d, r, p)), kPiece);
+    }
+    return;
+  }
+  for (uint32_t p = 0; p < count / 8; ++p) {
+    for (uint32_t k = 0; k < kK; ++k) {
+      const uint16_t* values = read(mn_major_piece(d, p, k));
+      for (uint32_t e = 0; e < 8; ++e) out[(p * 8 + e) * kK + k] = values[e];
+    }
+  }
+}
+
+}  // namespace isobit::ptx
