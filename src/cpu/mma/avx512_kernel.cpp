@@ -186,14 +186,12 @@ struct Registers {
   const RowGroup* const b = counted.rows;
   const RowGroup* const c = sought.rows;
   const char* const ahead = reinterpret_cast<const char*>(c + 2);
-  const char* const states_ahead = reinterpret_cast<const char*>(sought.states);
 #pragma GCC unroll 1
   for (int i = 0; i < kGroup; ++i) {
     const __m512d first = _mm512_set1_pd(a[0].value[i]);
     const __m512d second = _mm512_set1_pd(a[1].value[i]);
     const __m512i exponents = _mm512_load_si512(tile.exponent[i]);
     _mm_prefetch(ahead + i * 64, _MM_HINT_T0);
-    _mm_prefetch(states_ahead + i * 64, _MM_HINT_T0);
     multiply_vector(tile, i, 0, first, second, reg);
     reg->largest[0] = largest_exponent(reg->largest[0], exponents, c[0].exponent[i]);
     multiply_vector(tile, i, 1, first, second, reg);
