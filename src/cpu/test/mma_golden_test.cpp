@@ -1,4 +1,5 @@
-// The exact engine against what an H200 computed (src/numerics/test/golden), on every SIMD target.
+// The exact engine against what an H200 computed (src/numerics/test/golden), on every SIMD target: single steps, and
+// 256 x 64 chains of K = 640 and 4096, special values among them.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -6,6 +7,8 @@
 
 #include "cpu/test/mma_cases.h"
 #include "cpu/test/test_targets.h"
+#include "numerics/test/golden.h"
+#include "numerics/test/golden_inputs.h"
 
 namespace isobit::cpu::test {
 namespace {
@@ -25,8 +28,10 @@ bool read_array(std::FILE* file, size_t count, std::vector<T>* out) {
   return std::fread(out->data(), sizeof(T), count, file) == count;
 }
 
+const std::string kDirectory = std::string(ISOBIT_SOURCE_DIR) + "/src/numerics/test/golden";
+
 Steps read_steps(const std::string& name) {
-  const std::string path = std::string(ISOBIT_SOURCE_DIR) + "/src/numerics/test/golden/" + name;
+  const std::string path = kDirectory + "/" + name;
   Steps steps;
   std::FILE* const file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) return steps;
@@ -57,6 +62,29 @@ void check_steps(const std::string& name, Format format) {
 
 TEST(MmaGolden, Bf16Steps) { check_steps("step_bf16.bin", Format::kBf16); }
 TEST(MmaGolden, Fp16Steps) { check_steps("step_fp16.bin", Format::kFp16); }
+
+class MmaGoldenChain : public testing::TestWithParam<numerics::golden::ChainCase> {};
+
+std::string chain_name(const testing::TestParamInfo<numerics::golden::ChainCase>& chain) { return chain.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(H200, MmaGoldenChain, testing::ValuesIn(numerics::golden::kCases), chain_name);
+
+TEST_P(MmaGoldenChain, HasTheBitsOfTheH200) {
+  namespace golden = numerics::golden;
+  const golden::ChainCase& chain = GetParam();
+  golden::FileHeader header;
+  const std::vector<uint32_t> outputs = golden::read_outputs(kDirectory, chain, &header);
+  ASSERT_EQ(outputs.size(), static_cast<size_t>(golden::kRows * golden::kColumns)) << chain.name;
+  std::vector<float> expected;
+  for (const uint32_t bits : outputs) expected.push_back(numerics::bits_float(bits));
+  const golden::Inputs inputs =
+      chain.fp16 ? golden::make_inputs<numerics::Fp16>(chain) : golden::make_inputs<numerics::Bf16>(chain);
+  const Format format = chain.fp16 ? Format::kFp16 : Format::kBf16;
+  const Matrix16 rows = {inputs.a.data(), golden::kRows, chain.k, chain.k, format};
+  const Matrix16 columns = {inputs.b.data(), golden::kColumns, chain.k, chain.k, format};
+  for_each_target(
+      [&] { EXPECT_EQ(count_differences(expected, multiply(rows, columns, inputs.c.data()), golden::kColumns), 0); });
+}
 
 }  // namespace
 }  // namespace isobit::cpu::test
