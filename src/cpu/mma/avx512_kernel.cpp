@@ -117,8 +117,8 @@ struct Pair {
 
 // sum - M, cut to fp32. M has the sum's exponent field, and 1000... as its mantissa.
 [[gnu::always_inline]] inline __m512i finish_sum(__m512d sum) {
-  const __m512i exponent_field = _mm512_set1_epi64(0xFFF0000000000000);
-  const __m512i half = _mm512_set1_epi64(0x0008000000000000);
+  const __m512i exponent_field = _mm512_set1_epi64(~((int64_t{1} << 52) - 1));
+  const __m512i half = _mm512_set1_epi64(int64_t{1} << 51);
   const __m512i origin = _mm512_ternarylogic_epi64(_mm512_castpd_si512(sum), exponent_field, half, 0xEA);
   const __m512d difference = _mm512_sub_pd(sum, _mm512_castsi512_pd(origin));
   return _mm512_and_si512(_mm512_castpd_si512(difference), _mm512_set1_epi64(~((int64_t{1} << 29) - 1)));

@@ -122,7 +122,8 @@ const Kernel* avx512_kernel();    // null where it is not built
 const Kernel* portable_kernel();  // AVX2 or NEON, what the library is compiled for
 
 inline char* align_up(void* pointer) {
-  return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(pointer) + 63) & ~uintptr_t{63});
+  const uintptr_t past = reinterpret_cast<uintptr_t>(pointer) % 64;
+  return static_cast<char*>(pointer) + (past == 0 ? 0 : 64 - past);
 }
 
 }  // namespace isobit::cpu::mma
