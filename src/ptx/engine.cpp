@@ -25,7 +25,7 @@ Engine::Engine(const MachineOptions& options, GlobalMemory& memory, const Kernel
       parameters_(parameters),
       report_(report),
       arithmetic_(options.arithmetic ? options.arithmetic : &hopper_arithmetic()),
-      random_(options.seed) {
+      random_{options.seed} {
   dynamic_shared_offset_ = align_up(kernel.static_shared, std::max(16u, kernel.dynamic_alignment));
   shared_bytes_ = config.dynamic_shared == 0 ? kernel.static_shared : dynamic_shared_offset_ + config.dynamic_shared;
   warps_per_cta_ = static_cast<uint32_t>((config.block.volume() + kLanes - 1) / kLanes);

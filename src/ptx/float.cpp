@@ -83,6 +83,10 @@ struct Negate {
   }
 };
 template <class Op>
+struct Flushed {  // of fp32 bits
+  uint32_t operator()(uint32_t a) const { return Op{}((a & 0x7F800000) == 0 ? a & 0x80000000 : a); }
+};
+template <class Op>
 struct HalfSign {  // of two packed 16-bit floats, or of the low one
   uint32_t operator()(uint32_t a) const { return std::is_same_v<Op, Negate> ? a ^ 0x80008000u : a & 0x7FFF7FFFu; }
 };
@@ -205,6 +209,9 @@ void decode_float_sign(Decoder& d, Type type, bool negate) {
   if (packed) {
     d.out().handler =
         negate ? map_lanes<HalfSign<Negate>, uint32_t, uint32_t> : map_lanes<HalfSign<Magnitude>, uint32_t, uint32_t>;
+  } else if (type == Type::kF32 && d.take("ftz")) {
+    d.out().handler =
+        negate ? map_lanes<Flushed<Negate>, uint32_t, uint32_t> : map_lanes<Flushed<Magnitude>, uint32_t, uint32_t>;
   } else if (type == Type::kF32) {
     d.out().handler = negate ? map_lanes<Negate, uint32_t, uint32_t> : map_lanes<Magnitude, uint32_t, uint32_t>;
   } else if (type == Type::kF64) {

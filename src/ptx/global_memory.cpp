@@ -5,12 +5,13 @@
 
 namespace isobit::ptx {
 
-bool GlobalMemory::add(uint64_t base, uint64_t size, Access access, bool initialised) {
+bool GlobalMemory::add(std::byte* data, uint64_t size, Access access, bool initialised) {
+  const uint64_t base = reinterpret_cast<uint64_t>(data);
   if (size == 0) return true;
   const auto next = regions_.lower_bound(base);
   if (next != regions_.end() && next->first - base < size) return false;
   if (next != regions_.begin() && base - std::prev(next)->first < std::prev(next)->second.size) return false;
-  Region region{base, size, access, {}};
+  Region region{base, size, data, access, {}};
   if (!initialised) region.valid.assign(size, 0);
   regions_.emplace(base, std::move(region));
   last_ = nullptr;
@@ -56,7 +57,7 @@ std::byte* GlobalMemory::access(uint64_t address, uint64_t bytes, bool write, bo
     else if (std::find(valid, valid + bytes, 0) != valid + bytes)
       uninitialised = true;
   }
-  return reinterpret_cast<std::byte*>(address);
+  return region->data + (address - region->base);
 }
 
 void GlobalMemory::mark_initialised(uint64_t address, uint64_t bytes) {

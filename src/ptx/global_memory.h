@@ -12,6 +12,7 @@ namespace isobit::ptx {
 struct Region {
   uint64_t base = 0;
   uint64_t size = 0;
+  std::byte* data = nullptr;  // at base
   Access access = Access::kReadWrite;
   std::vector<uint8_t> valid;  // one flag a byte; empty when all of it is initialised
 
@@ -22,7 +23,7 @@ struct Region {
 
 class GlobalMemory {
  public:
-  bool add(uint64_t base, uint64_t size, Access access, bool initialised);
+  bool add(std::byte* data, uint64_t size, Access access, bool initialised);
   bool remove(uint64_t base);
   Region* find(uint64_t address);  // the region that holds the byte, or null
   const Region* find(uint64_t address) const;

@@ -81,9 +81,10 @@ class ScopedRegions {
   ~ScopedRegions() {
     for (const uint64_t base : bases_) memory_.remove(base);
   }
-  void add(const void* data, uint64_t bytes, Access access) {
-    const uint64_t base = reinterpret_cast<uint64_t>(data);
-    if (bytes > 0 && memory_.add(base, bytes, access, true)) bases_.push_back(base);
+  void add(void* data, uint64_t bytes, Access access) {
+    if (bytes > 0 && memory_.add(static_cast<std::byte*>(data), bytes, access, true)) {
+      bases_.push_back(reinterpret_cast<uint64_t>(data));
+    }
   }
 
  private:
@@ -105,7 +106,7 @@ Machine::Machine(MachineOptions options) : options_(options), memory_(std::make_
 Machine::~Machine() = default;
 
 bool Machine::register_buffer(const void* data, size_t bytes, Access access, bool initialised) {
-  return memory_->add(reinterpret_cast<uint64_t>(data), bytes, access, initialised);
+  return memory_->add(static_cast<std::byte*>(const_cast<void*>(data)), bytes, access, initialised);
 }
 bool Machine::unregister_buffer(const void* data) { return memory_->remove(reinterpret_cast<uint64_t>(data)); }
 void Machine::mark_initialised(const void* data, size_t bytes) {

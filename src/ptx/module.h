@@ -13,6 +13,7 @@
 
 namespace isobit::ptx {
 
+// The triples come first.
 enum class SpecialRegister : uint8_t {
   kTidX,
   kTidY,
@@ -54,7 +55,6 @@ enum class SpecialRegister : uint8_t {
   kGridid,
   kDynamicSmemSize,
   kTotalSmemSize,
-  kSharedBase,  // not a PTX name: rank << 24, added to a shared variable's offset
 };
 
 struct Kernel {

@@ -9,59 +9,38 @@
 namespace isobit::ptx {
 namespace {
 
+// One of the registers that come as x, y and z.
+uint32_t axis_value(SpecialRegister which, const LaunchConfig& c, const Cta& cta, uint32_t thread) {
+  const uint32_t index = static_cast<uint32_t>(which), axis = index % 3;
+  const uint32_t block[3] = {c.block.x, c.block.y, c.block.z}, grid[3] = {c.grid.x, c.grid.y, c.grid.z};
+  const uint32_t cluster[3] = {c.cluster.x, c.cluster.y, c.cluster.z};
+  const uint32_t tid[3] = {thread % block[0], thread / block[0] % block[1], thread / block[0] / block[1]};
+  switch (index / 3) {
+    case 0:
+      return tid[axis];
+    case 1:
+      return block[axis];
+    case 2:
+      return cta.id[axis];
+    case 3:
+      return grid[axis];
+    case 4:
+      return cta.id[axis] / cluster[axis];
+    case 5:
+      return grid[axis] / cluster[axis];
+    case 6:
+      return cta.id[axis] % cluster[axis];
+    default:
+      return cluster[axis];
+  }
+}
+static_assert(static_cast<int>(SpecialRegister::kClusterNctaidX) == 21, "eight triples, in the order of axis_value");
+
 uint32_t special_value(SpecialRegister which, const Engine& engine, const Cta& cta, int warp, uint32_t lane) {
   using enum SpecialRegister;
   const LaunchConfig& c = engine.config();
-  const uint32_t thread = static_cast<uint32_t>(warp) * kLanes + lane;
+  if (which < kClusterCtarank) return axis_value(which, c, cta, static_cast<uint32_t>(warp) * kLanes + lane);
   switch (which) {
-    case kTidX:
-      return thread % c.block.x;
-    case kTidY:
-      return thread / c.block.x % c.block.y;
-    case kTidZ:
-      return thread / c.block.x / c.block.y;
-    case kNtidX:
-      return c.block.x;
-    case kNtidY:
-      return c.block.y;
-    case kNtidZ:
-      return c.block.z;
-    case kCtaidX:
-      return cta.id[0];
-    case kCtaidY:
-      return cta.id[1];
-    case kCtaidZ:
-      return cta.id[2];
-    case kNctaidX:
-      return c.grid.x;
-    case kNctaidY:
-      return c.grid.y;
-    case kNctaidZ:
-      return c.grid.z;
-    case kClusteridX:
-      return cta.id[0] / c.cluster.x;
-    case kClusteridY:
-      return cta.id[1] / c.cluster.y;
-    case kClusteridZ:
-      return cta.id[2] / c.cluster.z;
-    case kNclusteridX:
-      return c.grid.x / c.cluster.x;
-    case kNclusteridY:
-      return c.grid.y / c.cluster.y;
-    case kNclusteridZ:
-      return c.grid.z / c.cluster.z;
-    case kClusterCtaidX:
-      return cta.id[0] % c.cluster.x;
-    case kClusterCtaidY:
-      return cta.id[1] % c.cluster.y;
-    case kClusterCtaidZ:
-      return cta.id[2] % c.cluster.z;
-    case kClusterNctaidX:
-      return c.cluster.x;
-    case kClusterNctaidY:
-      return c.cluster.y;
-    case kClusterNctaidZ:
-      return c.cluster.z;
     case kClusterCtarank:
       return cta.rank;
     case kClusterNctarank:
@@ -88,16 +67,13 @@ uint32_t special_value(SpecialRegister which, const Engine& engine, const Cta& c
       return (cta.id[0] + cta.id[1] * c.grid.x) % engine.options().multiprocessors;
     case kNsmid:
       return engine.options().multiprocessors;
-    case kGridid:
-      return 1;
     case kDynamicSmemSize:
       return c.dynamic_shared;
     case kTotalSmemSize:
       return engine.shared_bytes();
-    case kSharedBase:
-      return cta.rank << 24;
+    default:
+      return 1;  // %gridid
   }
-  return 0;
 }
 
 // A value that is unlikely to give a plausible result if it is read before it is written.
