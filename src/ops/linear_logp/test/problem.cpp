@@ -121,8 +121,9 @@ Problem problem_of_logits(const std::vector<float>& logits, int64_t target) {
   p.shape = {1, 1, static_cast<int64_t>(logits.size())};
   p.hidden_stride = 1;
   p.weight_stride = 1;
-  p.hidden = {numerics::bf16_from_float(1.0f)};
-  for (const float z : logits) p.weight.push_back(numerics::bf16_from_float(z));
+  p.hidden = {0};
+  p.weight.assign(logits.size(), 0);
+  p.bias = logits;
   p.target = {target};
   return p;
 }

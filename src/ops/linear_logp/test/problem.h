@@ -74,7 +74,7 @@ struct Problem {
 // Normal operands; logits have a standard deviation of about `scale`. Random targets.
 Problem random_problem(const Shape& shape, uint64_t seed, float scale = 4.0f, isobit_dtype dtype = ISOBIT_BF16);
 
-// A problem whose logits are the given bf16 values: H = 1 and a hidden state of 1. One row.
+// A problem of one row whose logits are the given values: weights of zero, the logits as bias.
 Problem problem_of_logits(const std::vector<float>& logits, int64_t target);
 
 // All outputs of a call; those that are wanted.
