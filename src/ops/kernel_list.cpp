@@ -1,5 +1,6 @@
 #include "ops/kernel_list.h"
 
+#include "ops/geglu/dispatch.h"
 #include "ops/linear_logp/dispatch.h"
 
 namespace isobit {
@@ -9,6 +10,7 @@ using KernelAt = const KernelInfo* (*)(int index);
 
 constexpr KernelAt kOperators[] = {
     linear_logp::kernel_at,
+    geglu::kernel_at,
 };
 
 }  // namespace

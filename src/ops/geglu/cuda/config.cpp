@@ -1,0 +1,61 @@
+#include "ops/geglu/cuda/config.h"
+
+namespace isobit::geglu::cuda {
+namespace {
+
+Operand operand_at(const Matrix& matrix, int64_t row, int64_t column, int64_t size, int32_t step) {
+  char* data = static_cast<char*>(matrix.data) + (row * matrix.row_stride + column * step) * size;
+  return {data, static_cast<uint32_t>(matrix.row_stride * size)};
+}
+
+Pair pair_at(const Matrix& first, const Matrix& second, int64_t row, int64_t column, int64_t size, int32_t step) {
+  Pair pair = {operand_at(first, row, column, size, step), operand_at(second, row, column, size, step), step, 0, 0};
+  if (step == 2) {
+    char* const lower = std::min(pair.first.data, pair.second.data);
+    pair.first_shift = static_cast<int32_t>(pair.first.data - lower);
+    pair.second_shift = static_cast<int32_t>(pair.second.data - lower);
+    pair.first.data = pair.second.data = lower;
+  }
+  return pair;
+}
+
+}  // namespace
+
+Work work_at(const Params& p, int64_t row, int64_t column) {
+  const int64_t size = dtype_bytes(p.dtype);
+  Work work = {};
+  work.inputs = pair_at(p.gate, p.up, row, column, size, p.input_step);
+  work.out = operand_at(p.out, row, column, size, 1);
+  if (p.backward) work.gradients = pair_at(p.d_gate, p.d_up, row, column, size, p.gradient_step);
+  int64_t widest = 0;
+  for (const Matrix& m : {p.gate, p.up, p.out, p.d_gate, p.d_up}) widest = std::max(widest, m.row_stride * size);
+  work.rows = widest > UINT32_MAX ? 1 : static_cast<uint32_t>(std::min(p.rows - row, kRowsPerLaunch));
+  work.columns = static_cast<int32_t>(std::min(p.columns - column, kColumnsPerLaunch));
+  work.round_gelu = p.round_gelu;
+  const bool plain = !p.round_gelu && p.input_step == 1 && p.gradient_step == 1;
+  const int32_t vector = kVectorBytes / static_cast<int32_t>(size);
+  work.vector_starts = plain && work.columns >= vector ? static_cast<uint32_t>(work.columns - vector + 1) : 0;
+  const Operand& anchor = p.backward && p.gradient_step == 1 ? work.gradients.first : work.out;
+  const uint32_t line = line_columns(p.dtype);
+  work.lead = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(anchor.data) / static_cast<uintptr_t>(size)) % line;
+  work.lead_step = anchor.row_bytes / static_cast<uint32_t>(size) % line;
+  return work;
+}
+
+int64_t spans(const Work& work, isobit_dtype dtype, int64_t span_columns) {
+  const int64_t lead = work.rows > 1 && work.lead_step != 0 ? line_columns(dtype) - 1 : work.lead;
+  return (work.columns + lead + span_columns - 1) / span_columns;
+}
+
+Dim3 tile_grid(const Work& work, isobit_dtype dtype, int32_t tile_columns) {
+  return {static_cast<uint32_t>(spans(work, dtype, tile_columns)), std::min(work.rows, kRowsPerPlane),
+          (work.rows + kRowsPerPlane - 1) / kRowsPerPlane};
+}
+
+uint32_t warps_per_row(int64_t columns, int32_t chunk) {
+  uint32_t warps = 1;
+  while (warps < kRowWarps && warps * chunk < columns) warps *= 2;
+  return warps;
+}
+
+}  // namespace isobit::geglu::cuda

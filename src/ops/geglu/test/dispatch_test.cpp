@@ -1,0 +1,135 @@
+// The rules and the table of kernels, with mocked devices.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/build_config.h"
+#include "core/runtime.h"
+#include "ops/geglu/dispatch.h"
+#include "ops/geglu/test/problem.h"
+
+namespace isobit::geglu::test {
+namespace {
+
+// Devices by ordinal, and a record of what was launched on them.
+class MockRuntime final : public Runtime {
+ public:
+  struct Launch {
+    int device;
+    const void* kernel;
+    LaunchShape shape;
+    void* stream;
+  };
+  std::vector<int> capabilities;
+  std::vector<Launch> launches;
+
+  int device_count() override { return static_cast<int>(capabilities.size()); }
+  Status properties(int device, DeviceProperties* out) override {
+    if (device < 0 || device >= device_count()) return fail(ISOBIT_DEVICE_ERROR, "device: no ordinal %d", device);
+    out->capability = capabilities[static_cast<size_t>(device)];
+    return Status();
+  }
+  Status launch(int device, const void* kernel, const LaunchShape& shape, void**, void* stream) override {
+    launches.push_back({device, kernel, shape, stream});
+    return Status();
+  }
+  Status allow_shared_memory(int, const void*, uint32_t) override { return Status(); }
+  Status encode_tensor_map(const TensorMapSpec&, TensorMap*) override { return Status(); }
+  Status fill_bytes(int, void*, int, size_t, void*) override { return Status(); }
+  Status copy_to_host(int, void*, const void*, size_t, void*) override { return Status(); }
+};
+
+TEST(GegluRules, ComputeCapability103KeepsTheWidthThreshold) {
+  EXPECT_EQ(rule_for(103, 8192, 8192).schedule, Schedule::kRow);
+  EXPECT_EQ(rule_for(103, 8192, 8193).schedule, Schedule::kTile);
+  EXPECT_EQ(rule_for(103, 8192, 16384).schedule, Schedule::kTile);
+  EXPECT_EQ(rule_for(103, 1, 14336).schedule, Schedule::kTile);
+  EXPECT_EQ(rule_for(103, 8192, 14336).tile, (cuda::Tile{1024, 4}));
+  EXPECT_EQ(rule_for(103, 8192, 1).schedule, Schedule::kRow);
+}
+
+TEST(GegluRules, OtherCapabilitiesHaveTheirOwn) {
+  for (const int capability : {80, 86, 89, 90, 100, 110, 120, 121}) {
+    for (const int64_t columns : {1, 8192, 8193, 131072}) {
+      EXPECT_EQ(rule_for(capability, 8192, columns).schedule, Schedule::kTile) << capability;
+      EXPECT_EQ(rule_for(capability, 8192, columns).tile, (cuda::Tile{1024, 4}));
+    }
+  }
+}
+
+TEST(GegluRules, EveryRuleSaysWhy) {
+  for (int i = 0; rule_at(i) != nullptr; ++i) {
+    EXPECT_NE(std::string(rule_at(i)->reason), "");
+    EXPECT_NE(std::string(rule_at(i)->measurement), "");
+  }
+}
+
+class GegluDispatch : public testing::Test {
+ protected:
+  isobit_status run(int device, int64_t columns, const char* kernel = nullptr, void* stream = nullptr) {
+    Problem problem(ISOBIT_BF16, {.rows = 4, .columns = columns}, Values::kNormal);
+    isobit_geglu_forward_args args = problem.forward(problem.arena.data(), {ISOBIT_CUDA, device}, ISOBIT_GELU_TANH);
+    args.kernel = kernel;
+    return isobit_geglu_forward(&args, stream);
+  }
+  void SetUp() override {
+    if (!kBuiltWithCuda) GTEST_SKIP() << "this build has no CUDA kernels to dispatch to";
+  }
+  MockRuntime mock_;
+  ScopedRuntime scope_{&mock_};
+};
+
+TEST_F(GegluDispatch, FollowsTheTensorsDevice) {
+  mock_.capabilities = {90, 103, 80};
+  for (const int device : {0, 1, 2, 1}) ASSERT_EQ(run(device, 14336), ISOBIT_OK) << isobit_last_error();
+  ASSERT_EQ(mock_.launches.size(), 4u);
+  EXPECT_EQ(mock_.launches[0].device, 0);
+  EXPECT_EQ(mock_.launches[1].device, 1);
+  EXPECT_EQ(mock_.launches[2].device, 2);
+  EXPECT_EQ(mock_.launches[3].device, 1);
+}
+
+TEST_F(GegluDispatch, BoundaryOnDeviceOne) {
+  mock_.capabilities = {90, 103};
+  ASSERT_EQ(run(1, 8192), ISOBIT_OK);
+  ASSERT_EQ(run(1, 8193), ISOBIT_OK);
+  ASSERT_EQ(run(1, 8192, "row"), ISOBIT_OK);
+  ASSERT_EQ(run(1, 8192, "tile"), ISOBIT_OK);
+  ASSERT_EQ(mock_.launches.size(), 4u);
+  const void* row = mock_.launches[2].kernel;
+  const void* tile = mock_.launches[3].kernel;
+  EXPECT_NE(row, tile);
+  EXPECT_EQ(mock_.launches[0].kernel, row);
+  EXPECT_EQ(mock_.launches[1].kernel, tile);
+  EXPECT_EQ(mock_.launches[1].shape.block.x, 128u);
+}
+
+TEST_F(GegluDispatch, PassesTheStream) {
+  mock_.capabilities = {90};
+  int stream = 0;
+  ASSERT_EQ(run(0, 64, nullptr, &stream), ISOBIT_OK);
+  EXPECT_EQ(mock_.launches.at(0).stream, &stream);
+}
+
+TEST_F(GegluDispatch, RefusesWhatItCannotRun) {
+  mock_.capabilities = {75, 90};
+  EXPECT_EQ(run(0, 64), ISOBIT_UNSUPPORTED);
+  const std::string message = isobit_last_error();
+  EXPECT_NE(message.find("tile: needs compute capability 8.0 or newer, device 0 has 7.5"), std::string::npos) << message;
+  EXPECT_NE(message.find("row: needs"), std::string::npos) << message;
+  EXPECT_NE(message.find("cpu: runs on the CPU"), std::string::npos) << message;
+  EXPECT_EQ(run(1, 64, "cpu"), ISOBIT_UNSUPPORTED);
+  EXPECT_EQ(run(7, 64), ISOBIT_DEVICE_ERROR);
+  EXPECT_TRUE(mock_.launches.empty());
+}
+
+TEST_F(GegluDispatch, EmptyCallsLaunchNothing) {
+  mock_.capabilities = {90};
+  EXPECT_EQ(run(0, 0), ISOBIT_OK) << isobit_last_error();
+  EXPECT_TRUE(mock_.launches.empty());
+}
+
+}  // namespace
+}  // namespace isobit::geglu::test
