@@ -1,11 +1,9 @@
-// The rules and the table of kernels, with mocked devices.
+// The table of kernels with mocked devices, in a build that has the CUDA kernels.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 #include <vector>
 
-#include "core/build_config.h"
 #include "core/runtime.h"
 #include "ops/geglu/dispatch.h"
 #include "ops/geglu/test/problem.h"
@@ -41,31 +39,6 @@ class MockRuntime final : public Runtime {
   Status copy_to_host(int, void*, const void*, size_t, void*) override { return Status(); }
 };
 
-TEST(GegluRules, ComputeCapability103KeepsTheWidthThreshold) {
-  EXPECT_EQ(rule_for(103, 8192, 8192).schedule, Schedule::kRow);
-  EXPECT_EQ(rule_for(103, 8192, 8193).schedule, Schedule::kTile);
-  EXPECT_EQ(rule_for(103, 8192, 16384).schedule, Schedule::kTile);
-  EXPECT_EQ(rule_for(103, 1, 14336).schedule, Schedule::kTile);
-  EXPECT_EQ(rule_for(103, 8192, 14336).tile, (cuda::Tile{1024, 4}));
-  EXPECT_EQ(rule_for(103, 8192, 1).schedule, Schedule::kRow);
-}
-
-TEST(GegluRules, OtherCapabilitiesHaveTheirOwn) {
-  for (const int capability : {80, 86, 89, 90, 100, 110, 120, 121}) {
-    for (const int64_t columns : {1, 8192, 8193, 131072}) {
-      EXPECT_EQ(rule_for(capability, 8192, columns).schedule, Schedule::kTile) << capability;
-      EXPECT_EQ(rule_for(capability, 8192, columns).tile, (cuda::Tile{1024, 4}));
-    }
-  }
-}
-
-TEST(GegluRules, EveryRuleSaysWhy) {
-  for (int i = 0; rule_at(i) != nullptr; ++i) {
-    EXPECT_NE(std::string(rule_at(i)->reason), "");
-    EXPECT_NE(std::string(rule_at(i)->measurement), "");
-  }
-}
-
 class GegluDispatch : public testing::Test {
  protected:
   isobit_status run(int device, int64_t columns, const char* kernel = nullptr, void* stream = nullptr) {
@@ -73,9 +46,6 @@ class GegluDispatch : public testing::Test {
     isobit_geglu_forward_args args = problem.forward(problem.arena.data(), {ISOBIT_CUDA, device}, ISOBIT_GELU_TANH);
     args.kernel = kernel;
     return isobit_geglu_forward(&args, stream);
-  }
-  void SetUp() override {
-    if (!kBuiltWithCuda) GTEST_SKIP() << "this build has no CUDA kernels to dispatch to";
   }
   MockRuntime mock_;
   ScopedRuntime scope_{&mock_};
