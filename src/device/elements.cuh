@@ -1,5 +1,5 @@
-// Vectors in global memory and the elements in them. A 32-bit word holds two 16-bit elements, the first in its low half, or
-// one fp32.
+// Vectors in global memory and the elements in them. A 32-bit word holds two 16-bit elements, the first in its low
+// half, or one fp32.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -22,9 +22,7 @@ bool is_empty(const isobit_tensor& tensor) {
 int64_t last_extent(const isobit_tensor& tensor) { return tensor.shape[tensor.rank - 1]; }
 
 // Distance of neighbours in a row; 1 if there are none.
-int64_t step_of(const isobit_tensor& tensor) {
-  return last_extent(tensor) > 1 ? tensor.stride[tensor.rank - 1] : 1;
-}
+int64_t step_of(const isobit_tensor& tensor) { return last_extent(tensor) > 1 ? tensor.stride[tensor.rank - 1] : 1; }
 
 // The leading dimensions as rows at one distance (dimensions of size 1 have no say); 0 if there is one row.
 Status collapse_rows(const char* name, const isobit_tensor& tensor, int64_t* row_stride) {
@@ -92,12 +90,12 @@ Status check_pair(const Operand& first, const Operand& second, int32_t* step) {
     return refuse(odd.name, "last stride 1, or 2 in both tensors of an interleaved pair", "%lld",
                   static_cast<long long>(step_of(*odd.tensor)));
   }
-  const int64_t distance =
-      (static_cast<const char*>(b.data) - static_cast<const char*>(a.data)) / dtype_bytes(a.dtype);
+  const int64_t distance = (static_cast<const char*>(b.data) - static_cast<const char*>(a.data)) / dtype_bytes(a.dtype);
   const bool adjacent = (distance == 1 || distance == -1) && first.matrix.row_stride == second.matrix.row_stride;
   if (!adjacent) {
     char expected[96];
-    std::snprintf(expected, sizeof expected, "the element next to %s and its row stride (interleaved pair)", first.name);
+    std::snprintf(expected, sizeof expected, "the element next to %s and its row stride (interleaved pair)",
+                  first.name);
     return refuse(second.name, expected, "%lld elements away, row stride %lld against %lld",
                   static_cast<long long>(distance), static_cast<long long>(second.matrix.row_stride),
                   static_cast<long long>(first.matrix.row_stride));
@@ -221,9 +219,7 @@ Status check(const isobit_geglu_backward_args* args, Params* params) {
 }
 
 Params flattened(const Params& params) {
-  const auto gapless = [&](const Matrix& matrix, int32_t step) {
-    return matrix.row_stride == params.columns * step;
-  };
+  const auto gapless = [&](const Matrix& matrix, int32_t step) { return matrix.row_stride == params.columns * step; };
   bool all = gapless(params.gate, params.input_step) && gapless(params.up, params.input_step) && gapless(params.out, 1);
   if (params.backward) {
     all = all && gapless(params.d_gate, params.gradient_step) && gapless(params.d_up, params.gradient_step);

@@ -23,8 +23,8 @@ struct Params {
   int64_t columns;  // I
 
   Matrix gate, up;
-  Matrix out;           // forward: out; backward: d_out. Step 1
-  Matrix d_gate, d_up;  // backward
+  Matrix out;             // forward: out; backward: d_out. Step 1
+  Matrix d_gate, d_up;    // backward
   int32_t input_step;     // of gate and up: 1, or 2 if they alternate in one buffer
   int32_t gradient_step;  // of d_gate and d_up
 

@@ -19,12 +19,20 @@ constexpr cuda::Tile kTile1024 = {1024, 4};
 constexpr Rule kRules[] = {
     {103, 103, 0, 16384, Schedule::kTile, kTile1024,
      "wide rows: a block per row leaves too few warps resident to hide the loads",
-     "Liger pull request 1403, B300: 5.46 TB/s forward, 6.37 TB/s backward at 8192 x 14336; isobit's kernels never ran there"},
-    {103, 103, 0, 0, Schedule::kRow, {}, "narrower rows keep the row schedule, as in Liger pull request 1403",
+     "Liger pull request 1403, B300: 5.46 TB/s forward, 6.37 TB/s backward at 8192 x 14336; isobit's kernels never ran "
+     "there"},
+    {103,
+     103,
+     0,
+     0,
+     Schedule::kRow,
+     {},
+     "narrower rows keep the row schedule, as in Liger pull request 1403",
      "none of isobit's on this device"},
     {90, 90, 0, 0, Schedule::kTile, kTile1024, "one 16-byte vector a lane and operand, and as many blocks as fit",
      "not yet"},
-    {0, INT_MAX, 0, 0, Schedule::kTile, kTile1024, "default", "none on this device; the rule of compute capability 9.0"},
+    {0, INT_MAX, 0, 0, Schedule::kTile, kTile1024, "default",
+     "none on this device; the rule of compute capability 9.0"},
 };
 
 int64_t next_power_of_two(int64_t columns) {

@@ -38,9 +38,7 @@ ISOBIT_HD float rounded_to(float x) {
 
 // The products, before the one rounding to the format.
 ISOBIT_HD float out_of(float value, float b) { return numerics::mul_rn(value, b); }
-ISOBIT_HD float d_gate_of(float d, float b, float slope) {
-  return numerics::mul_rn(numerics::mul_rn(d, b), slope);
-}
+ISOBIT_HD float d_gate_of(float d, float b, float slope) { return numerics::mul_rn(numerics::mul_rn(d, b), slope); }
 ISOBIT_HD float d_up_of(float d, float value) { return numerics::mul_rn(d, value); }
 
 }  // namespace isobit::geglu

@@ -36,8 +36,7 @@ double reference_gelu(numerics::Gelu gelu, double a) {
 double reference_slope(numerics::Gelu gelu, double a) {
   if (std::isinf(a)) return a > 0 ? 1.0 : 0.0;
   if (gelu == numerics::Gelu::kErf) {
-    return 0.5 * std::erfc(-a / std::numbers::sqrt2) +
-           a * std::exp(-0.5 * a * a) / std::sqrt(2.0 * std::numbers::pi);
+    return 0.5 * std::erfc(-a / std::numbers::sqrt2) + a * std::exp(-0.5 * a * a) / std::sqrt(2.0 * std::numbers::pi);
   }
   const double u = kScale * (a + kCubic * a * a * a);
   const double s = 1.0 / (1.0 + std::exp(-2.0 * u));

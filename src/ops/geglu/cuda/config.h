@@ -11,11 +11,11 @@ namespace isobit::geglu::cuda {
 
 inline constexpr int kMaxWarps = 8;
 inline constexpr int kRowWarps = 8;
-inline constexpr int kLineBytes = 128;           // tiles start on lines of the output
-inline constexpr int kVectorBytes = 16;          // of one lane and operand
+inline constexpr int kLineBytes = 128;            // tiles start on lines of the output
+inline constexpr int kVectorBytes = 16;           // of one lane and operand
 inline constexpr uint32_t kRowsPerPlane = 32768;  // grid.y; planes are grid.z
-// What one launch takes; more is cut, so that rows, columns and row strides are 32-bit numbers in the kernels. (If a row
-// stride is not, every row is a launch.)
+// What one launch takes; more is cut, so that rows, columns and row strides are 32-bit numbers in the kernels. (If a
+// row stride is not, every row is a launch.)
 inline constexpr int64_t kRowsPerLaunch = int64_t{1} << 28;
 inline constexpr int64_t kColumnsPerLaunch = int64_t{1} << 30;
 

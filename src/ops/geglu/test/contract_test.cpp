@@ -108,7 +108,8 @@ TEST_F(GegluContract, LeadingDimensionsAreRows) {
   EXPECT_EQ(params.gate.row_stride, 32);
   args.up.stride[0] = 96;
   EXPECT_FALSE(check(&args, &params).ok());
-  EXPECT_NE(std::string(isobit_last_error()).find("up: expected leading dimensions at one distance"), std::string::npos);
+  EXPECT_NE(std::string(isobit_last_error()).find("up: expected leading dimensions at one distance"),
+            std::string::npos);
 }
 
 TEST_F(GegluContract, OverlapIsRefused) {

@@ -185,9 +185,13 @@ TEST(GegluCpu, LayoutsStridesAndThreadsGiveTheSameBytes) {
       const Outputs wanted = run(&plain, ISOBIT_GELU_TANH);
       for (const Arrangement arrangement : kAll) {
         for (int variant = 0; variant < 4; ++variant) {
-          const Shape shape = {.rows = rows, .columns = columns, .inputs = arrangement,
+          const Shape shape = {.rows = rows,
+                               .columns = columns,
+                               .inputs = arrangement,
                                .gradients = kAll[(static_cast<int>(arrangement) + variant) % 3],
-                               .swapped = variant % 2 == 1, .padding = variant, .misalignment = 3 * variant};
+                               .swapped = variant % 2 == 1,
+                               .padding = variant,
+                               .misalignment = 3 * variant};
           Problem problem(dtype, shape, Values::kPatterns);
           const Outputs got = run(&problem, ISOBIT_GELU_TANH, 1 + variant);
           EXPECT_EQ(first_difference(dtype, got.out, wanted.out), "") << columns;
@@ -227,8 +231,8 @@ TEST(GegluCpu, RoundGelu) {
     for (size_t i = 0; i < got.size(); ++i) {
       uint32_t b = 0;
       std::memcpy(&b, up + i * static_cast<size_t>(dtype_bytes(dtype)), static_cast<size_t>(dtype_bytes(dtype)));
-      const auto value =
-          static_cast<float>(value_of(dtype, forward_one(dtype, ISOBIT_GELU_TANH, static_cast<float>(value_of(dtype, a[i])), 1.0f)));
+      const auto value = static_cast<float>(
+          value_of(dtype, forward_one(dtype, ISOBIT_GELU_TANH, static_cast<float>(value_of(dtype, a[i])), 1.0f)));
       ASSERT_EQ(got[i], bits_of(dtype, value * static_cast<float>(value_of(dtype, b)))) << i;
     }
   }

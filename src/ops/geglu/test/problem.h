@@ -1,5 +1,5 @@
-// Test calls of geglu in one arena of bytes: every operand at its place, so that the arena can be copied to wherever the
-// call shall run. The values of (row, column) do not depend on the layout.
+// Test calls of geglu in one arena of bytes: every operand at its place, so that the arena can be copied to wherever
+// the call shall run. The values of (row, column) do not depend on the layout.
 #pragma once
 
 #include <cstddef>
