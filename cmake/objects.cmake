@@ -44,6 +44,7 @@ function(isobit_configure_device target)
     PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20
             --expt-relaxed-constexpr
             -lineinfo
+            -static-global-template-stub=false  # the stub's symbol then names the PTX entry
             ${ISOBIT_DEVICE_ARITHMETIC}
             ${ISOBIT_DEVICE_WARNINGS}
             -Xfatbin=-compress-all

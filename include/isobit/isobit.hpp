@@ -5,6 +5,7 @@
 
 #include <isobit/isobit.h>
 #include <isobit/linear_logp.h>
+#include <isobit/nvfp4_quantize.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -138,6 +139,25 @@ struct LinearLogp : isobit_linear_logp_args {
   Status merge(const isobit_linear_logp_state* states, int32_t count, void* stream = nullptr) const {
     return isobit_linear_logp_merge(this, states, count, stream);
   }
+};
+
+// ---- nvfp4 ----------------------------------------------------------------------------------------------------------
+
+// A packed matrix from its two dense buffers: codes [rows, k/2] and scales of the padded shape of the layout.
+inline isobit_nvfp4_matrix nvfp4_matrix(const uint8_t* codes, const uint8_t* scales, int64_t rows, int64_t k,
+                                        isobit_nvfp4_layout layout = ISOBIT_NVFP4_128X4, Device device = {}) {
+  isobit_nvfp4_matrix matrix = {};
+  int64_t padded_rows = 0, padded_blocks = 0;
+  isobit_nvfp4_scales_shape(layout, rows, k, &padded_rows, &padded_blocks);
+  matrix.codes = tensor(codes, {rows, k / 2}, device);
+  matrix.scales = tensor(scales, {padded_rows, padded_blocks}, device);
+  matrix.layout = layout;
+  return matrix;
+}
+
+struct Nvfp4Quantize : isobit_nvfp4_quantize_args {
+  Nvfp4Quantize() : isobit_nvfp4_quantize_args(isobit_nvfp4_quantize_args_init()) {}
+  Status run(void* stream = nullptr) const { return isobit_nvfp4_quantize(this, stream); }
 };
 
 }  // namespace v1

@@ -1,7 +1,7 @@
 /* nvfp4_quantize: bf16, fp16 or fp32 [M, K] -> packed E2M1 codes and E4M3 block scales (isobit/nvfp4.h).
  *
- *   scale(r, b) = E4M3(amax(r, b) * g / 6)                       amax over the block's 16 columns, g global encode scale
- *   code(r, k)  = E2M1(x(r, k) * g / scale(r, k / 16))           both round to nearest even and saturate
+ *   scale(r, b) = E4M3(amax(r, b) * g / 6)                       amax over the block's 16 columns, g global encode
+ * scale code(r, k)  = E2M1(x(r, k) * g / scale(r, k / 16))           both round to nearest even and saturate
  *
  * docs/bit-contract.md has the rule operation by operation. IEEE arithmetic only: the CPU and every GPU write the same
  * bytes, and the bytes of a block depend on that block, g and nothing else.

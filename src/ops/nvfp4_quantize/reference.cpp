@@ -33,8 +33,7 @@ double reference_e4m3(uint8_t byte) {
   const int exponent = byte >> 3 & 15;
   const int mantissa = byte & 7;
   if (exponent == 15 && mantissa == 7) return std::numeric_limits<double>::quiet_NaN();
-  const double magnitude =
-      exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 7 - 3);
+  const double magnitude = exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 7 - 3);
   return (byte & 0x80) != 0 ? -magnitude : magnitude;
 }
 
@@ -55,8 +54,8 @@ ReferenceBlock reference_block(const float (&x)[16], float global) {
   out.scale = nearest<127>(scaled, [](int code) { return reference_e4m3(static_cast<uint8_t>(code)); });
   float multiplier = 0.0f;
   if (out.scale != 0) {
-    multiplier = std::fmin(quotient(global, static_cast<float>(reference_e4m3(out.scale))),
-                           std::numeric_limits<float>::max());
+    multiplier =
+        std::fmin(quotient(global, static_cast<float>(reference_e4m3(out.scale))), std::numeric_limits<float>::max());
   }
   for (int i = 0; i < 16; ++i) {
     const float y = product(x[i], multiplier);

@@ -75,9 +75,9 @@ template <class Format>
 __global__ void __launch_bounds__(kThreads) nvfp4_quantize_blocks(const Job job) {
   const uint32_t row_group = blockIdx.x / job.pieces;
   const uint32_t piece = blockIdx.x - row_group * job.pieces;
-  const uint32_t row = (row_group << (__ffs(kThreads) - 1 - job.row_threads_log2)) + (threadIdx.x >> job.row_threads_log2);
-  const uint32_t block =
-      (piece << job.row_threads_log2) + (threadIdx.x & ((1u << job.row_threads_log2) - 1));
+  const uint32_t row =
+      (row_group << (__ffs(kThreads) - 1 - job.row_threads_log2)) + (threadIdx.x >> job.row_threads_log2);
+  const uint32_t block = (piece << job.row_threads_log2) + (threadIdx.x & ((1u << job.row_threads_log2) - 1));
   if (row >= job.padded_rows || block >= job.padded_blocks) return;
   uint8_t scale = 0;
   if (row < job.rows && block < job.blocks) {

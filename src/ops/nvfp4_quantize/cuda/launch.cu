@@ -1,3 +1,4 @@
+// Instantiates and launches the __global__ functions of kernel.cuh: their device code is compiled here.
 #include "ops/nvfp4_quantize/cuda/launch.h"
 
 #include "ops/nvfp4_quantize/cuda/kernel.cuh"

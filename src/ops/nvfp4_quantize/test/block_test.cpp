@@ -56,7 +56,8 @@ TEST(Nvfp4Block, IsTheReferenceOnEveryPatternOfHalves) {
 
 TEST(Nvfp4Block, TiesGoToEven) {
   Block block;
-  const float ties[] = {6, 0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5, -0.25f, -0.75f, -1.25f, -1.75f, -2.5f, -3.5f, -5, -6};
+  const float ties[] = {6,      0.25f,  0.75f,  1.25f,  1.75f, 2.5f,  3.5f, 5,
+                        -0.25f, -0.75f, -1.25f, -1.75f, -2.5f, -3.5f, -5,   -6};
   const uint8_t codes[] = {7, 0, 2, 2, 4, 4, 6, 6, 8, 10, 10, 12, 12, 14, 14, 15};
   std::copy(std::begin(ties), std::end(ties), block.x);
   block.encode();
@@ -82,7 +83,7 @@ TEST(Nvfp4Block, SmallBlocksFlushToZero) {
   EXPECT_EQ(block.codes[0], 8);
   block.x[0] = -6.01f * 0x1p-10f;
   EXPECT_EQ(block.encode().scale, 1);
-  EXPECT_EQ(block.codes[0], 13);  // 6.01 / 2 lies nearer to 3
+  EXPECT_EQ(block.codes[0], 13);              // 6.01 / 2 lies nearer to 3
   EXPECT_EQ(block.encode(1024).scale, 0x38);  // a global scale brings it back
   EXPECT_EQ(block.codes[0], 15);
 }

@@ -93,10 +93,13 @@ TEST_F(Nvfp4QuantizeContract, GlobalScaleHasItsDtypeAndRange) {
   };
   accepted(with_tensor([](Args&) {}));
   accepted(with_tensor([](Args& a) { a.global_scale.value = 0; }));
-  refused(with_tensor([](Args& a) { a.global_scale.tensor.dtype = ISOBIT_BF16; }), "global_scale.tensor: expected fp32");
+  refused(with_tensor([](Args& a) { a.global_scale.tensor.dtype = ISOBIT_BF16; }),
+          "global_scale.tensor: expected fp32");
   refused(with_tensor([](Args& a) { a.global_scale.tensor.shape[0] = 2; }), "global_scale.tensor: expected shape[0]");
-  refused(with_tensor([](Args& a) { a.global_scale.tensor.device_type = ISOBIT_CUDA; }), "global_scale.tensor: expected device");
-  for (const float bad : {0.0f, -1.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+  refused(with_tensor([](Args& a) { a.global_scale.tensor.device_type = ISOBIT_CUDA; }),
+          "global_scale.tensor: expected device");
+  for (const float bad :
+       {0.0f, -1.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     refused([bad](Args& a) { a.global_scale.value = bad; }, "global_scale.value: expected a positive finite number");
   }
   accepted([](Args& a) { a.global_scale.value = std::numeric_limits<float>::denorm_min(); });

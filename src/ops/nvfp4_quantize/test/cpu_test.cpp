@@ -40,7 +40,8 @@ TEST(Nvfp4QuantizeCpu, IsTheReference) {
 TEST(Nvfp4QuantizeCpu, PaddingIsZeroForEveryRowCountAndRaggedBlocks) {
   for (const int64_t rows : {1, 5, 32, 127, 128, 129, 784, 968}) {
     for (const int64_t k : {16, 48, 64, 176}) {
-      for (const isobit_nvfp4_layout layout : kLayouts) expect_reference({.rows = rows, .k = k, .layout = layout}, Values::kNormal);
+      for (const isobit_nvfp4_layout layout : kLayouts)
+        expect_reference({.rows = rows, .k = k, .layout = layout}, Values::kNormal);
     }
   }
   expect_reference({.rows = 3, .k = 1504}, Values::kNormal);
@@ -50,8 +51,9 @@ TEST(Nvfp4QuantizeCpu, PaddingIsZeroForEveryRowCountAndRaggedBlocks) {
 // Views into wider buffers: a column slice of x, padded rows of codes.
 TEST(Nvfp4QuantizeCpu, HonoursStridesAndAlignment) {
   for (const isobit_dtype dtype : kDtypes) {
-    expect_reference({.rows = 9, .k = 80, .dtype = dtype, .padding = 7, .codes_padding = 3, .misalignment = 1, .codes_offset = 5},
-                     Values::kNormal);
+    expect_reference(
+        {.rows = 9, .k = 80, .dtype = dtype, .padding = 7, .codes_padding = 3, .misalignment = 1, .codes_offset = 5},
+        Values::kNormal);
   }
 }
 

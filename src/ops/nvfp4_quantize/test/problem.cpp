@@ -77,7 +77,8 @@ Problem::Problem(const Shape& shape, Values values, uint64_t seed) : shape_(shap
   x_ = place(rows * static_cast<size_t>(shape.k + shape.padding) * element,
              static_cast<size_t>(shape.misalignment) * element);
   global_ = place(sizeof(float), 4);
-  codes_ = place(rows * static_cast<size_t>(shape.k / 2 + shape.codes_padding), static_cast<size_t>(shape.codes_offset));
+  codes_ =
+      place(rows * static_cast<size_t>(shape.k / 2 + shape.codes_padding), static_cast<size_t>(shape.codes_offset));
   scales_ = place(static_cast<size_t>(numerics::scale_buffer_size(layout, shape.rows, shape.k / 16)), 0);
   arena.resize(used_ + kGuard);
   reset();
@@ -174,7 +175,8 @@ std::string Problem::stray_write() const {
   Problem fresh = *this;
   fresh.reset();
   for (size_t at = 0; at < arena.size(); ++at) {
-    if (arena[at] != fresh.arena[at] && !is_output(at)) return "byte " + std::to_string(at) + " of the arena was written";
+    if (arena[at] != fresh.arena[at] && !is_output(at))
+      return "byte " + std::to_string(at) + " of the arena was written";
   }
   return "";
 }
