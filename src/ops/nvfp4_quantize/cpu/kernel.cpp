@@ -7,6 +7,7 @@
 #include "cpu/parallel_for.h"
 #include "numerics/bf16.h"
 #include "numerics/fp16.h"
+#include "numerics/fp32.h"
 #include "numerics/nvfp4_block.h"
 
 namespace isobit::nvfp4_quantize::cpu {
@@ -16,13 +17,8 @@ using numerics::kNvfp4Block;
 
 constexpr int64_t kElementsPerTask = 16384;
 
-// fp32 as a format, next to numerics::Bf16 and Fp16.
-struct Plain {
-  static float to_float(float x) { return x; }
-};
-
 template <class Format>
-using Storage = std::conditional_t<std::is_same_v<Format, Plain>, float, uint16_t>;
+using Storage = std::conditional_t<std::is_same_v<Format, numerics::Fp32>, float, uint16_t>;
 
 template <class Format>
 void encode_row(const Params& p, const numerics::Nvfp4Encoder& encoder, int64_t row, int64_t first, int64_t last) {
@@ -78,7 +74,7 @@ Status run(const Params& params, void*) {
       run_format<numerics::Fp16>(params);
       break;
     default:
-      run_format<Plain>(params);
+      run_format<numerics::Fp32>(params);
   }
   return Status();
 }

@@ -13,6 +13,7 @@
 #include "device/ptx/convert.cuh"
 #include "numerics/bf16.h"
 #include "numerics/fp16.h"
+#include "numerics/fp32.h"
 #include "numerics/nvfp4_block.h"
 #include "numerics/scale_layout.h"
 #include "ops/nvfp4_quantize/cuda/plan.h"
@@ -21,12 +22,9 @@ namespace isobit::nvfp4_quantize::cuda {
 
 using numerics::kNvfp4Block;
 
-// fp32 as a format, next to numerics::Bf16 and Fp16.
-struct Plain {};
-
 template <class Format>
 __device__ __forceinline__ void unpack(uint32_t word, float* values) {
-  if constexpr (std::is_same_v<Format, Plain>) {
+  if constexpr (std::is_same_v<Format, numerics::Fp32>) {
     values[0] = __uint_as_float(word);
   } else if constexpr (std::is_same_v<Format, numerics::Bf16>) {
     values[0] = __uint_as_float(word << 16);
@@ -39,7 +37,7 @@ __device__ __forceinline__ void unpack(uint32_t word, float* values) {
 
 template <class Format>
 __device__ __forceinline__ void load_block(const char* from, bool vectors, float (&values)[kNvfp4Block]) {
-  constexpr int kWords = std::is_same_v<Format, Plain> ? kNvfp4Block : kNvfp4Block / 2;
+  constexpr int kWords = std::is_same_v<Format, numerics::Fp32> ? kNvfp4Block : kNvfp4Block / 2;
   constexpr int kElements = kNvfp4Block / kWords;
   uint32_t words[kWords];
   if (vectors) {
@@ -48,7 +46,7 @@ __device__ __forceinline__ void load_block(const char* from, bool vectors, float
       const uint4 v = __ldg(reinterpret_cast<const uint4*>(from) + i / 4);
       words[i] = v.x, words[i + 1] = v.y, words[i + 2] = v.z, words[i + 3] = v.w;
     }
-  } else if constexpr (std::is_same_v<Format, Plain>) {
+  } else if constexpr (std::is_same_v<Format, numerics::Fp32>) {
 #pragma unroll
     for (int i = 0; i < kWords; ++i) words[i] = __ldg(reinterpret_cast<const uint32_t*>(from) + i);
   } else {
@@ -81,7 +79,7 @@ __global__ void __launch_bounds__(kThreads) nvfp4_quantize_blocks(const Job job)
   if (row >= job.padded_rows || block >= job.padded_blocks) return;
   uint8_t scale = 0;
   if (row < job.rows && block < job.blocks) {
-    constexpr int64_t kBlockBytes = std::is_same_v<Format, Plain> ? 4 * kNvfp4Block : 2 * kNvfp4Block;
+    constexpr int64_t kBlockBytes = std::is_same_v<Format, numerics::Fp32> ? 4 * kNvfp4Block : 2 * kNvfp4Block;
     const numerics::Nvfp4Encoder encoder =
         numerics::nvfp4_encoder(job.global_device != nullptr ? __ldg(job.global_device) : job.global);
     float values[kNvfp4Block];

@@ -15,7 +15,7 @@ const void* kernel_of(isobit_dtype dtype) {
     case ISOBIT_FP16:
       return reinterpret_cast<const void*>(&nvfp4_quantize_blocks<numerics::Fp16>);
     default:
-      return reinterpret_cast<const void*>(&nvfp4_quantize_blocks<Plain>);
+      return reinterpret_cast<const void*>(&nvfp4_quantize_blocks<numerics::Fp32>);
   }
 }
 
