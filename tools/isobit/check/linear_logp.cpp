@@ -1,11 +1,15 @@
-#include <stdexcept>
-
-#include "check/check.h"
+#include "check/linear_logp.h"
 
 namespace isobit::cli {
 
-void check_linear_logp(const CheckOptions&, CheckReport&) {
-  throw std::runtime_error("linear_logp: this build has no check of it");
+void check_linear_logp(const CheckOptions& options, CheckReport& report) {
+  for (const Kernel& kernel : options.kernels) {
+    if (options.invariance) {
+      check_linear_logp_invariance(options, kernel, report);
+    } else {
+      check_linear_logp_values(options, kernel, report);
+    }
+  }
 }
 
 }  // namespace isobit::cli
