@@ -55,6 +55,18 @@ isobit_tensor tensor(const void* data, isobit_dtype dtype, Place place, int64_t 
   return t;
 }
 
+// Exchanges the data of two states of the same size that are not empty, if there are two.
+void swap_two(const std::vector<Buffer>& memory, std::vector<isobit_linear_logp_state>* states) {
+  for (size_t i = 0; i < states->size(); ++i) {
+    for (size_t j = i + 1; j < states->size(); ++j) {
+      if ((*states)[i].count == 0 || (*states)[i].count != (*states)[j].count) continue;
+      if (memory[i].bytes() != memory[j].bytes()) continue;
+      std::swap((*states)[i].data, (*states)[j].data);
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 // Poisoned memory for every output of a call.
@@ -220,7 +232,7 @@ RowBytes LogpCase::sharded(const LogpCall& call, const std::vector<int64_t>& cut
       synchronise(place_);  // the workspace goes away
       states.push_back({first, shard.weight.shape[0], memory.back().data()});
     }
-    if (swap_states && states.size() > 1) std::swap(states[0].data, states[1].data);
+    if (swap_states) swap_two(memory, &states);
     std::reverse(states.begin(), states.end());
     args.weight = args.hidden = args.bias = args.temperature = {};
     require_ok(isobit_linear_logp_merge(&args, states.data(), static_cast<int32_t>(states.size()), nullptr));

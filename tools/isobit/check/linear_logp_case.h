@@ -65,7 +65,7 @@ class LogpCase {
   const LogpShape& shape() const { return shape_; }
   const LogpOptions& options() const { return options_; }
   RowBytes whole(const LogpCall& call) const;
-  // Cuts [0, V) at ascending ids. `swap_states` hands the merge the first two shards' states the wrong way round.
+  // Cuts [0, V) at ascending ids. `swap_states` hands the merge two shards' states the wrong way round.
   RowBytes sharded(const LogpCall& call, const std::vector<int64_t>& cuts, bool swap_states) const;
   // Bytes of a row that whole and sharded calls both have.
   size_t merged_bytes() const { return static_cast<size_t>(3 * shape_.k + 2) * 4; }
