@@ -63,13 +63,20 @@ class Cuda final : public Runtime {
     return 0;
   }
 
+  // Every call asks, and the runtime takes longer to answer than to launch: the thread keeps its last answer.
   Status properties(int device, DeviceProperties* out) override {
-    cudaDeviceProp properties;
-    if (Status s = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties"); !s.ok()) return s;
-    std::snprintf(out->name, sizeof out->name, "%.127s", properties.name);
-    out->capability = properties.major * 10 + properties.minor;
-    out->multiprocessors = properties.multiProcessorCount;
-    out->shared_bytes_per_block = properties.sharedMemPerBlockOptin;
+    thread_local int known_device = -1;
+    thread_local DeviceProperties known;
+    if (device != known_device) {
+      cudaDeviceProp properties;
+      if (Status s = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties"); !s.ok()) return s;
+      std::snprintf(known.name, sizeof known.name, "%.127s", properties.name);
+      known.capability = properties.major * 10 + properties.minor;
+      known.multiprocessors = properties.multiProcessorCount;
+      known.shared_bytes_per_block = properties.sharedMemPerBlockOptin;
+      known_device = device;
+    }
+    *out = known;
     return Status();
   }
 

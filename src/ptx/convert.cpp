@@ -50,18 +50,23 @@ Handler with_integer(Type type, F&& f) {
 }
 
 // The result is written extended to the destination register: `register_type` is the stored width with To's sign.
-template <class To, class From>
+// Source is what the source register holds: From, or 64 bits of which From takes the low ones.
+template <class To, class From, class Source>
 Handler integer_conversion(bool saturate, int register_bits) {
   using Extended32 = std::conditional_t<std::is_signed_v<To>, int32_t, uint32_t>;
   using Extended64 = std::conditional_t<std::is_signed_v<To>, int64_t, uint64_t>;
   const auto pick = [&]<class Stored>(Stored) -> Handler {
     struct Plain {
-      Stored operator()(From a) const { return static_cast<Stored>(ConvertInteger<To, false>{}(a)); }
+      Stored operator()(Source a) const {
+        return static_cast<Stored>(ConvertInteger<To, false>{}(static_cast<From>(a)));
+      }
     };
     struct Saturated {
-      Stored operator()(From a) const { return static_cast<Stored>(ConvertInteger<To, true>{}(a)); }
+      Stored operator()(Source a) const {
+        return static_cast<Stored>(ConvertInteger<To, true>{}(static_cast<From>(a)));
+      }
     };
-    return saturate ? Handler{map_lanes<Saturated, Stored, From>} : Handler{map_lanes<Plain, Stored, From>};
+    return saturate ? Handler{map_lanes<Saturated, Stored, Source>} : Handler{map_lanes<Plain, Stored, Source>};
   };
   if (register_bits <= 8 * static_cast<int>(sizeof(To))) return pick(To{});
   return register_bits == 64 ? pick(Extended64{}) : pick(Extended32{});
@@ -81,11 +86,13 @@ void decode_cvt(Decoder& d) {
   d.out().d = d.loose_register(d.operand(0), to, true, wide);
   const int register_bits = d.operand(0).kind == OperandKind::kRegister ? bits_of(d.operand(0).type) : bits_of(to);
   d.out().a = d.loose_register(d.operand(1), from, false, wide);
-  const bool narrowing_source =
+  const bool wide_source =
       d.operand(1).kind == OperandKind::kRegister && bits_of(d.operand(1).type) == 64 && bits_of(from) < 64;
-  if (narrowing_source) d.fail("a source register wider than its type is not supported");
   d.out().handler = with_integer(to, [&]<class To>(To) {
-    return with_integer(from, [&]<class From>(From) { return integer_conversion<To, From>(saturate, register_bits); });
+    return with_integer(from, [&]<class From>(From) {
+      return wide_source ? integer_conversion<To, From, uint64_t>(saturate, register_bits)
+                         : integer_conversion<To, From, From>(saturate, register_bits);
+    });
   });
 }
 

@@ -20,9 +20,17 @@ __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Programmatic dependent launch, SM90 and newer (PTX ISA 9.7.13.13): the next grid of the stream may start; waits until
-// the previous grid has ended and its writes can be read. Both do nothing in a launch without the attribute.
-__device__ __forceinline__ void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-__device__ __forceinline__ void wait_for_previous_grid() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// Programmatic dependent launch (PTX ISA 9.7.13.13): the next grid of the stream may start; waits until the previous
+// grid has ended and its writes can be read. Both do nothing in a launch without the attribute, and before SM90.
+__device__ __forceinline__ void launch_dependents() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void wait_for_previous_grid() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 }  // namespace isobit::device::ptx

@@ -1,7 +1,9 @@
 #include "ops/linear_logp/dispatch.h"
 
+#include "core/build_config.h"
 #include "ops/linear_logp/contract.h"
 #include "ops/linear_logp/cpu/kernel.h"
+#include "ops/linear_logp/cuda/kernels.h"
 #include "ops/linear_logp/state.h"
 #include "ops/linear_logp/validate.h"
 
@@ -10,7 +12,23 @@ namespace {
 
 constexpr const char* kOp = "linear_logp";
 
+// Nobody has measured the tensor-core rule of these architectures, so their bits carry no promise across devices.
+constexpr const char* kUnmeasured = "linear_logp/sm80-unmeasured/0";
+
+// The mma.sync kernel has two rows of one name: on SM90 its bits are those of the measured rule.
 constexpr Kernel<Params> kTable[] = {
+    {.info = {kOp, "sm90", "90a", kContract, ISOBIT_CUDA, 90, 90, kBuiltWithCuda},
+     .takes = cuda::takes_sm90,
+     .run = cuda::run_sm90,
+     .workspace = cuda::workspace},
+    {.info = {kOp, "sm80", "90", kContract, ISOBIT_CUDA, 90, 90, kBuiltWithCuda},
+     .takes = cuda::takes_sm80,
+     .run = cuda::run_sm80,
+     .workspace = cuda::workspace},
+    {.info = {kOp, "sm80", "80, 86, 89, 100, 103, 110, 120, 121", kUnmeasured, ISOBIT_CUDA, 80, 121, kBuiltWithCuda},
+     .takes = cuda::takes_sm80,
+     .run = cuda::run_sm80,
+     .workspace = cuda::workspace},
     {.info = {kOp, "cpu", "x86-64-v3, x86-64-v4, aarch64", kContract, ISOBIT_CPU, 0, 0, true},
      .takes = cpu::takes,
      .run = cpu::run,

@@ -1,0 +1,285 @@
+// linear_logp forward on a GPU beside cuBLAS's bare product, in pairs: product, isobit, product, isobit, ... with the
+// L2 flushed before each, so that both meet the same clocks. One JSON line per shape, peer and set of outputs.
+//
+//   linear_logp_bench_gpu [--samples 15] [--kernel sm90] [--date 2026-11-29] [N,H,V ...]
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "isobit/linear_logp.h"
+#include "numerics/bf16.h"
+
+namespace {
+
+constexpr size_t kFlushBytes = size_t{256} << 20;
+
+void require(bool good, const char* what) {
+  if (good) return;
+  std::fprintf(stderr, "%s failed\n", what);
+  std::exit(1);
+}
+void require(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) std::fprintf(stderr, "%s: ", cudaGetErrorString(error));
+  require(error == cudaSuccess, what);
+}
+
+__device__ uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 31)) * 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+// Normal values: real operands, since a product on zeros takes less power and runs faster.
+__global__ void fill_normal(uint16_t* data, int64_t count, float scale, uint64_t seed) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+    const uint64_t x = mix(mix(static_cast<uint64_t>(i) + seed));
+    const float u = (static_cast<float>(x >> 40) + 1.0f) * 0x1p-24f;
+    const float v = static_cast<float>(x & 0xFFFFFF) * 0x1p-24f;
+    data[i] = isobit::numerics::bf16_from_float(scale * sqrtf(-2.0f * logf(u)) * cospif(2.0f * v));
+  }
+}
+
+__global__ void fill_targets(int32_t* data, int64_t count, int64_t vocab) {
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
+    data[i] = static_cast<int32_t>(mix(static_cast<uint64_t>(i) + 77) % static_cast<uint64_t>(vocab));
+  }
+}
+
+template <class T>
+class Buffer {
+ public:
+  explicit Buffer(int64_t count) { require(cudaMalloc(&data_, std::max<int64_t>(count, 1) * sizeof(T)), "cudaMalloc"); }
+  ~Buffer() { cudaFree(data_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  T* get() const { return static_cast<T*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+};
+
+struct Shape {
+  int64_t rows, width, vocab;
+};
+
+struct Settings {
+  int samples = 15;
+  const char* kernel = nullptr;
+  std::string date = "unknown";
+  std::string command;
+  std::vector<Shape> shapes;
+};
+
+double median(std::vector<double> x) {
+  std::sort(x.begin(), x.end());
+  return x.size() % 2 != 0 ? x[x.size() / 2] : 0.5 * (x[x.size() / 2 - 1] + x[x.size() / 2]);
+}
+
+// Microseconds of one call after a flush of the L2.
+class Timer {
+ public:
+  Timer() : flush_(kFlushBytes) {
+    require(cudaEventCreate(&start_), "cudaEventCreate");
+    require(cudaEventCreate(&stop_), "cudaEventCreate");
+  }
+  ~Timer() {
+    cudaEventDestroy(start_);
+    cudaEventDestroy(stop_);
+  }
+  template <class Call>
+  double time(Call call) {
+    require(cudaMemsetAsync(flush_.get(), 0, kFlushBytes, nullptr), "cudaMemsetAsync");
+    require(cudaEventRecord(start_, nullptr), "cudaEventRecord");
+    call();
+    require(cudaEventRecord(stop_, nullptr), "cudaEventRecord");
+    require(cudaEventSynchronize(stop_), "cudaEventSynchronize");
+    float milliseconds = 0.0f;
+    require(cudaEventElapsedTime(&milliseconds, start_, stop_), "cudaEventElapsedTime");
+    return 1e3 * milliseconds;
+  }
+
+ private:
+  Buffer<unsigned char> flush_;
+  cudaEvent_t start_, stop_;
+};
+
+isobit_tensor view(void* data, isobit_dtype dtype, int64_t rows, int64_t columns = 0) {
+  isobit_tensor t = {};
+  t.data = data;
+  t.dtype = dtype;
+  t.device_type = ISOBIT_CUDA;
+  t.rank = columns > 0 ? 2 : 1;
+  t.shape[0] = rows;
+  t.stride[0] = columns > 0 ? columns : 1;
+  t.shape[1] = columns;
+  t.stride[1] = columns > 0 ? 1 : 0;
+  return t;
+}
+
+class Case {
+ public:
+  Case(const Settings& settings, Shape shape, cublasHandle_t cublas, const cudaDeviceProp& device)
+      : settings_(settings),
+        shape_(shape),
+        padded_vocab_((shape.vocab + 7) / 8 * 8),
+        cublas_(cublas),
+        device_(device),
+        hidden_(shape.rows * shape.width),
+        weight_(padded_vocab_ * shape.width),
+        logits_(shape.rows * padded_vocab_),
+        target_(shape.rows),
+        logp_(shape.rows),
+        lse_(shape.rows),
+        entropy_(shape.rows) {
+    fill_normal<<<2048, 256>>>(hidden_.get(), shape.rows * shape.width, 1.0f, 1);
+    fill_normal<<<4096, 256>>>(weight_.get(), padded_vocab_ * shape.width, 0.02f, 7777777777ull);
+    fill_targets<<<1, 256>>>(target_.get(), shape.rows, shape.vocab);
+    require(cudaDeviceSynchronize(), "filling");
+  }
+
+  void run() {
+    if (shape_.rows <= 64) compare_with_stream();
+    compare_with_product(false);
+    compare_with_product(true);
+  }
+
+ private:
+  isobit_linear_logp_args args(bool entropy) {
+    isobit_linear_logp_args a = ISOBIT_LINEAR_LOGP_ARGS_INIT;
+    a.kernel = settings_.kernel;
+    a.hidden = view(hidden_.get(), ISOBIT_BF16, shape_.rows, shape_.width);
+    a.weight = view(weight_.get(), ISOBIT_BF16, shape_.vocab, shape_.width);
+    a.target = view(target_.get(), ISOBIT_INT32, shape_.rows);
+    a.logp = view(logp_.get(), ISOBIT_FP32, shape_.rows);
+    a.lse = view(lse_.get(), ISOBIT_FP32, shape_.rows);
+    if (entropy) a.entropy = view(entropy_.get(), ISOBIT_FP32, shape_.rows);
+    return a;
+  }
+
+  void product() const {
+    const float one = 1.0f;
+    const float zero = 0.0f;
+    const cublasStatus_t status =
+        cublasGemmEx(cublas_, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(padded_vocab_), static_cast<int>(shape_.rows),
+                     static_cast<int>(shape_.width), &one, weight_.get(), CUDA_R_16BF, static_cast<int>(shape_.width),
+                     hidden_.get(), CUDA_R_16BF, static_cast<int>(shape_.width), &zero, logits_.get(), CUDA_R_16BF,
+                     static_cast<int>(padded_vocab_), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    require(status == CUBLAS_STATUS_SUCCESS, "cublasGemmEx");
+  }
+
+  // Pairs of peer and isobit; the first pair warms up.
+  template <class Peer>
+  void pairs(bool entropy, const char* peer, const std::string& peer_version, Peer run_peer, double peer_scale) {
+    isobit_linear_logp_args a = args(entropy);
+    size_t bytes = 0;
+    require(isobit_linear_logp_workspace(&a, nullptr, &bytes) == ISOBIT_OK, isobit_last_error());
+    const Buffer<unsigned char> workspace(static_cast<int64_t>(bytes));
+    a.workspace = workspace.get();
+    a.workspace_bytes = bytes;
+    Timer timer;
+    std::vector<double> ours, theirs, ratios;
+    for (int i = 0; i <= settings_.samples; ++i) {
+      const double p = timer.time(run_peer) * peer_scale;
+      const double t = timer.time([&] { require(isobit_linear_logp(&a, nullptr) == ISOBIT_OK, isobit_last_error()); });
+      if (i == 0) continue;
+      theirs.push_back(p);
+      ours.push_back(t);
+      ratios.push_back(t / p);
+    }
+    print(entropy, peer, peer_version, ours, theirs, ratios, bytes);
+  }
+
+  void compare_with_product(bool entropy) {
+    int version = 0;
+    cublasGetVersion(cublas_, &version);
+    pairs(
+        entropy, "cublas-gemm", "cublas " + std::to_string(version), [&] { product(); }, 1.0);
+  }
+
+  // The time in which the copy bandwidth moves the weights once: half of what a copy of them takes.
+  void compare_with_stream() {
+    const size_t bytes = static_cast<size_t>(shape_.vocab * shape_.width) * 2;
+    const Buffer<unsigned char> copy(static_cast<int64_t>(bytes));
+    pairs(
+        false, "weight-stream", "device copy",
+        [&] { require(cudaMemcpyAsync(copy.get(), weight_.get(), bytes, cudaMemcpyDeviceToDevice, nullptr), "copy"); },
+        0.5);
+  }
+
+  void print(bool entropy, const char* peer, const std::string& peer_version, const std::vector<double>& ours,
+             const std::vector<double>& theirs, const std::vector<double>& ratios, size_t workspace) const {
+    const double flops =
+        2.0 * static_cast<double>(shape_.rows) * static_cast<double>(shape_.width) * static_cast<double>(shape_.vocab);
+    const double bytes = 2.0 * static_cast<double>(shape_.width) * static_cast<double>(shape_.rows + shape_.vocab) +
+                         12.0 * static_cast<double>(shape_.rows);
+    std::printf("{\"op\":\"linear_logp_forward\",\"kernel\":\"%s\",\"outputs\":\"%s\",",
+                settings_.kernel == nullptr ? "sm90" : settings_.kernel, entropy ? "logp,lse,entropy" : "logp,lse");
+    std::printf("\"shape\":{\"N\":%lld,\"H\":%lld,\"V\":%lld},\"dtype\":\"bfloat16\",\"gpu\":\"%s\",",
+                static_cast<long long>(shape_.rows), static_cast<long long>(shape_.width),
+                static_cast<long long>(shape_.vocab), device_.name);
+    std::printf("\"samples_us\":[");
+    for (size_t i = 0; i < ours.size(); ++i) std::printf("%s%.1f", i > 0 ? "," : "", ours[i]);
+    std::printf("],\"median_us\":%.2f,\"bytes\":%.0f,\"flops\":%.0f,\"peer\":\"%s\",\"peer_version\":\"%s\",",
+                median(ours), bytes, flops, peer, peer_version.c_str());
+    std::printf("\"peer_median_us\":%.2f,\"ratio\":%.4f,\"peak_bytes\":%zu,\"warm\":false,\"command\":\"%s\",",
+                median(theirs), median(ratios), workspace, settings_.command.c_str());
+    std::printf("\"date\":\"%s\"}\n", settings_.date.c_str());
+    std::fflush(stdout);
+  }
+
+  const Settings& settings_;
+  Shape shape_;
+  int64_t padded_vocab_;
+  cublasHandle_t cublas_;
+  const cudaDeviceProp& device_;
+  Buffer<uint16_t> hidden_, weight_, logits_;
+  Buffer<int32_t> target_;
+  Buffer<float> logp_, lse_, entropy_;
+};
+
+Settings parse(int argc, char** argv) {
+  Settings settings;
+  for (int i = 0; i < argc; ++i)
+    settings.command += (i > 0 ? " " : "") + std::string(i > 0 ? argv[i] : "linear_logp_bench_gpu");
+  for (int i = 1; i < argc; ++i) {
+    Shape shape{};
+    if (std::strcmp(argv[i], "--samples") == 0 && i + 1 < argc) {
+      settings.samples = std::atoi(argv[++i]);
+    } else if (std::strcmp(argv[i], "--kernel") == 0 && i + 1 < argc) {
+      settings.kernel = argv[++i];
+    } else if (std::strcmp(argv[i], "--date") == 0 && i + 1 < argc) {
+      settings.date = argv[++i];
+    } else {
+      long long n = 0, h = 0, v = 0;
+      require(std::sscanf(argv[i], "%lld,%lld,%lld", &n, &h, &v) == 3, "reading N,H,V");
+      shape = {n, h, v};
+      settings.shapes.push_back(shape);
+    }
+  }
+  if (settings.shapes.empty()) {
+    settings.shapes = {{1, 4096, 151936},    {8, 4096, 151936},    {64, 4096, 151936},   {512, 4096, 151936},
+                       {4096, 2048, 32768},  {4096, 2048, 50257},  {4096, 2048, 131072}, {4096, 4096, 151936},
+                       {8192, 4096, 128256}, {8192, 2304, 256000}, {16384, 5120, 151936}};
+  }
+  return settings;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Settings settings = parse(argc, argv);
+  cudaDeviceProp device;
+  require(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
+  cublasHandle_t cublas = nullptr;
+  require(cublasCreate(&cublas) == CUBLAS_STATUS_SUCCESS, "cublasCreate");
+  for (const Shape& shape : settings.shapes) Case(settings, shape, cublas, device).run();
+  cublasDestroy(cublas);
+  return 0;
+}

@@ -1,0 +1,198 @@
+// Units from the accumulators of an MMA, where every lane has, of two rows, ids 8 j + 2 q + e of each unit (q = lane
+// % 4): d[32 unit + 4 j + e] for the first row, + 2 for the row eight below.
+//
+// Two paths with the same bits. The short one serves a warp whose logits are all within +-kPlainLimit, in a tile
+// without borders and a call without options: straight-line code on registers. Everything else goes through a column
+// of 16 words per lane in shared memory and rolled loops, so that it costs neither registers nor spills.
+#pragma once
+
+#include "ops/linear_logp/cuda/unit_sum.cuh"
+#include "ops/linear_logp/finish.h"
+
+namespace isobit::linear_logp::cuda {
+
+// Where a warp's fragment lies. Rows and ids are below 2^31.
+struct Place {
+  int32_t row;    // of the chunk, this lane's first row; the second is row + 8
+  int32_t id;     // global id of the fragment's first column
+  float* column;  // this lane's words in shared memory, kWarpThreads apart; two warps' lanes never share
+  bool whole;     // all columns lie in [Job::whole_begin, Job::whole_end)
+};
+constexpr int kColumnWords = 16;
+
+// The logit of a target that lies in this fragment goes to the workspace: selected, never computed again.
+template <int kUnits>
+__device__ __forceinline__ void select_targets(const Job& job, const float (&d)[32 * kUnits], const Place& place) {
+  const int q = threadIdx.x % 4;
+  int column[2];
+  bool here[2];
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int32_t row = place.row + 8 * h;
+    const int64_t offset = row < job.p.rows ? target_at(job.p, row, 0) - place.id : -1;
+    here[h] = offset >= 0 && offset < 64 * kUnits && (offset & 7) >> 1 == q;
+    column[h] = static_cast<int>(offset);
+  }
+  // About one tile in forty holds a target of a given warp.
+  if (!__any_sync(kWarp, here[0] || here[1])) return;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    float z = 0.0f;
+#pragma unroll
+    for (int j = 0; j < 8 * kUnits; ++j) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) z = column[h] == 8 * j + 2 * q + e ? d[4 * j + 2 * h + e] : z;
+    }
+    if (here[h]) job.target_logit.data[int64_t{place.row + 8 * h} * job.target_logit.row_stride] = z;
+  }
+}
+
+template <int kCount>
+__device__ __forceinline__ bool all_plain(const float (&d)[kCount]) {
+  float size[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) size[i % 4] = device::ptx::max_nan(size[i % 4], fabsf(d[i]));
+  const float largest =
+      device::ptx::max_nan(device::ptx::max_nan(size[0], size[1]), device::ptx::max_nan(size[2], size[3]));
+  return largest <= kPlainLimit;  // false for NaN
+}
+
+// Sum of one unit of one row: the column pairs j, j + 4, then e, j bit 0, j bit 1, then the lanes.
+template <bool kEntropy, int kCount>
+__device__ __forceinline__ PairSum plain_unit(const float (&d)[kCount], int unit, int h) {
+  float s[8];
+  float q[8] = {};
+#pragma unroll
+  for (int c = 0; c < 8; ++c) {
+    const float low = d[32 * unit + 4 * (c / 2) + 2 * h + c % 2];
+    const float high = d[32 * unit + 16 + 4 * (c / 2) + 2 * h + c % 2];
+    const float a = plain_term(low);
+    const float b = plain_term(high);
+    s[c] = numerics::add_rn(a, b);
+    if constexpr (kEntropy) q[c] = numerics::fma_rn(b, high, numerics::mul_rn(a, low));
+  }
+#pragma unroll
+  for (int step = 1; step < 8; step *= 2) {
+#pragma unroll
+    for (int c = 0; c < 8; c += 2 * step) {
+      s[c] = numerics::add_rn(s[c], s[c + step]);
+      if constexpr (kEntropy) q[c] = numerics::add_rn(q[c], q[c + step]);
+    }
+  }
+  return {add_lanes<1, 2>(s[0]), kEntropy ? add_lanes<1, 2>(q[0]) : 0.0f};
+}
+
+// A logit that a shard hands on as it is. Nothing of an ignored row leaves the shard.
+__device__ __forceinline__ void store_raw(const Job& job, int64_t id, int32_t row, float z) {
+  const float value = is_ignored_row(job.p, row) ? kMinusInfinity : numerics::canonical_nan(z);
+  job.raw[raw_slot(job.parts, id) * job.raw_stride + row] = value;
+}
+
+// Logits of one unit of one row, in place in the column; ids outside the range become -inf. first_id is that of this
+// lane's j = 0, e = 0.
+template <Mode kMode>
+__device__ __forceinline__ UnitScan scan_column(const Job& job, float* column, int32_t row, int32_t first_id) {
+  const bool row_exists = row < job.p.rows;
+  const float temperature = kMode == Mode::kFull && row_exists ? temperature_at(job.p, row) : 1.0f;
+  UnitScan scan;
+#pragma unroll 1
+  for (int i = 0; i < kColumnWords; ++i) {
+    const int64_t id = int64_t{first_id} + 8 * (i / 2) + i % 2;
+    float& z = column[i * kWarpThreads];
+    if (id < job.p.first_id || id >= job.p.first_id + job.p.count) {
+      z = kMinusInfinity;
+      continue;
+    }
+    if constexpr (kMode == Mode::kFull) z = logit(job.p, z, id, temperature);
+    scan.add(z);
+    if (job.raw != nullptr && row_exists && is_raw(job.parts, id)) store_raw(job, id, row, z);
+  }
+  return scan;
+}
+
+// Counts the ids of the column that rank before each target of the row. NaN rows count garbage; their rank is -1.
+__device__ __forceinline__ void count_ranks(const Job& job, const float* column, int32_t row, int32_t first_id) {
+  for (int64_t k = 0; k < job.p.targets; ++k) {
+    int count = 0;
+    if (row < job.p.rows && has_logit(job.p, target_at(job.p, row, k))) {
+      const int64_t target = target_at(job.p, row, k);
+      const float target_z = job.rank_target.data[row * job.rank_target.row_stride + k * job.rank_target.column_stride];
+#pragma unroll 1
+      for (int i = 0; i < kColumnWords; ++i) {
+        const int64_t id = int64_t{first_id} + 8 * (i / 2) + i % 2;
+        // Ids outside the range are -inf here and lose, or tie with a target at -inf: those must not count.
+        const bool exists = id >= job.p.first_id && id < job.p.first_id + job.p.count;
+        count += exists && ranks_before(column[i * kWarpThreads], id, target_z, target) ? 1 : 0;
+      }
+    }
+    count += __shfl_xor_sync(kWarp, count, 1);
+    count += __shfl_xor_sync(kWarp, count, 2);
+    if (threadIdx.x % 4 == 0 && count != 0) {
+      atomicAdd(&job.rank.data[row * job.rank.row_stride + k * job.rank.column_stride], count);
+    }
+  }
+}
+
+// One unit of one row from its column.
+template <Mode kMode>
+__device__ __forceinline__ Node column_unit(const Job& job, float* column, int32_t row, int32_t first_id) {
+  const UnitScan scan = join_scans<1, 2>(scan_column<kMode>(job, column, row, first_id));
+  if (kMode == Mode::kFull && job.rank.data != nullptr) count_ranks(job, column, row, first_id);
+  const UnitReference reference = unit_reference(scan.magnitude, scan.largest);
+#pragma unroll 1
+  for (int c = 0; c < 8; ++c) {
+    float& low = column[c * kWarpThreads];
+    float& high = column[(c + 8) * kWarpThreads];
+    const PairSum pair = pair_sum(low, high, reference);
+    low = pair.s;
+    high = pair.q;
+  }
+  const auto tree = [&](const float* x) {
+    const auto pair = [&](int c) { return numerics::add_rn(x[c * kWarpThreads], x[(c + 1) * kWarpThreads]); };
+    return add_lanes<1, 2>(numerics::add_rn(numerics::add_rn(pair(0), pair(2)), numerics::add_rn(pair(4), pair(6))));
+  };
+  const float s = tree(column);
+  const float q = kMode != Mode::kLogp ? tree(column + 8 * kWarpThreads) : 0.0f;
+  return settle(scan, reference, s, q);
+}
+
+// All units of the fragment, to a sink that the tile's shape defines:
+//   sink.plain(h, unit)    the kUnits sums of row half h, all with reference exponent 0
+//   sink.general(h, u, node)  one unit; u ascends within h
+// Every lane of a quad calls it with the same values.
+template <Mode kMode, int kUnits, class Sink>
+__device__ __forceinline__ void reduce_fragment(const Job& job, const float (&d)[32 * kUnits], const Place& place,
+                                                Sink& sink) {
+  if constexpr (kMode != Mode::kFull) {
+    if (job.select_targets) select_targets<kUnits>(job, d, place);
+    if (__all_sync(kWarp, place.whole && all_plain(d))) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        PairSum unit[kUnits];
+#pragma unroll
+        for (int u = 0; u < kUnits; ++u) unit[u] = plain_unit<kMode == Mode::kEntropy>(d, u, h);
+        sink.plain(h, unit);
+      }
+      return;
+    }
+  }
+  // Rolled: only the copy into the column names registers, so only it is repeated per unit and row.
+#pragma unroll 1
+  for (int index = 0; index < 2 * kUnits; ++index) {
+    const int h = index / kUnits;
+    const int u = index % kUnits;
+#pragma unroll
+    for (int i = 0; i < 2 * kUnits; ++i) {
+      if (i != index) continue;
+#pragma unroll
+      for (int word = 0; word < kColumnWords; ++word) {
+        place.column[word * kWarpThreads] = d[32 * (i % kUnits) + 4 * (word / 2) + 2 * (i / kUnits) + word % 2];
+      }
+    }
+    sink.general(h, u,
+                 column_unit<kMode>(job, place.column, place.row + 8 * h,
+                                    place.id + 64 * u + 2 * static_cast<int>(threadIdx.x % 4)));
+  }
+}
+
+}  // namespace isobit::linear_logp::cuda

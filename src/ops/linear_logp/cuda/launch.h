@@ -1,0 +1,22 @@
+// Launches of the kernels that all architectures share.
+#pragma once
+
+#include "core/status.h"
+#include "ops/linear_logp/cuda/job.h"
+#include "ops/linear_logp/cuda/state.h"
+
+namespace isobit::linear_logp::cuda {
+
+// Logits of the targets of job.p that the range holds, +0 for the others, into job.target_logit.
+Status launch_gather(const Job& job, void* stream);
+
+// Outputs of job.p from the slots. The kernel before it on the stream must have called launch_dependents().
+Status launch_merge(const Job& job, void* stream);
+
+// The complete nodes of job.parts from the slots.
+Status launch_publish(const Job& job, const NodeOutput& output, void* stream);
+
+// Outputs of p from the states of all shards.
+Status launch_merge_states(const Params& p, const ShardList& list, void* stream);
+
+}  // namespace isobit::linear_logp::cuda

@@ -1,0 +1,125 @@
+// From slots to outputs: the tree above the leaves, one block for kRows rows.
+//
+// A round covers 256 nodes of level 1 (262,144 ids). Every thread makes nodes of level 1 from its slots and leaves them
+// in shared memory; there they are chained to levels 2 and 3, and one thread a row carries those up to the row. Rounds
+// go in ascending order, so any vocabulary fits. All orders are those of the tree, none depends on the block.
+#pragma once
+
+#include "device/ptx/synchronize.cuh"
+#include "ops/linear_logp/cuda/outputs.cuh"
+#include "ops/linear_logp/cuda/slots.cuh"
+
+namespace isobit::linear_logp::cuda {
+
+constexpr int kMergeThreads = 512;
+constexpr int kRoundNodes = 256;  // of level 1
+constexpr int kCarryLevels = kMaxLevel + 1;
+
+// nodes[...][row] so that neighbouring threads touch neighbouring words.
+template <int kCount, int kRows>
+struct NodeArray {
+  int32_t r[kCount][kRows];
+  float s[kCount][kRows];
+  float q[kCount][kRows];
+  __device__ __forceinline__ Node get(int i, int row) const { return {r[i][row], s[i][row], q[i][row]}; }
+  __device__ __forceinline__ void set(int i, int row, const Node& node) {
+    r[i][row] = node.r;
+    s[i][row] = node.s;
+    q[i][row] = node.q;
+  }
+};
+
+template <int kRows>
+struct MergeShared {
+  NodeArray<kRoundNodes, kRows> level1;
+  NodeArray<kRoundNodes / kFanOut, kRows> level2;
+  NodeArray<kRoundNodes / kFanOut / kFanOut, kRows> level3;
+  NodeArray<kCarryLevels, kRows> carry;  // by level, the chain of the children so far; the row ends at its level
+};
+
+ISOBIT_HD constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Chains up to eight nodes of `from` into each of `count / 8` nodes of `to`.
+template <bool kEntropy, int kRows, int kFrom, int kTo>
+__device__ __forceinline__ void chain_level(const NodeArray<kFrom, kRows>& from, NodeArray<kTo, kRows>& to, int count) {
+  constexpr int kFan = static_cast<int>(kFanOut);
+  const int row = threadIdx.x % kRows;
+  for (int node = threadIdx.x / kRows; node < (count + kFan - 1) / kFan; node += kMergeThreads / kRows) {
+    Node sum = from.get(node * kFan, row);
+    for (int i = node * kFan + 1; i < count && i < (node + 1) * kFan; ++i) sum = merge<kEntropy>(sum, from.get(i, row));
+    to.set(node, row, sum);
+  }
+  __syncthreads();
+}
+
+// Gives a complete node to the chain above it, and that chain to the next one when it is complete.
+template <bool kEntropy, int kRows>
+__device__ __forceinline__ void carry_up(NodeArray<kCarryLevels, kRows>& carry, int row, NodeId id, Node value,
+                                         int64_t vocab) {
+  const int top = row_level(vocab) > id.level ? row_level(vocab) : id.level;
+  while (id.level < top) {
+    if (!is_first_child(id)) value = merge<kEntropy>(carry.get(id.level + 1, row), value);
+    carry.set(id.level + 1, row, value);
+    if (!is_last_child(id, vocab)) return;
+    id = parent(id);
+  }
+  carry.set(kCarryLevels - 1, row, value);  // the row: no chain ends at the highest level before the row does
+}
+
+template <bool kEntropy, int kRows>
+__global__ void __launch_bounds__(kMergeThreads) merge_rows(const __grid_constant__ Job job) {
+  __shared__ MergeShared<kRows> shared;
+  const Params& p = job.p;
+  const int row_here = threadIdx.x % kRows;
+  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
+  const int64_t row = first_row + row_here;
+  const int64_t leaves = divide_up(p.vocab, kLeaf);
+  const int64_t nodes = divide_up(leaves, kFanOut);
+  const int units_of_last = static_cast<int>(divide_up(p.vocab - (leaves - 1) * kLeaf, kUnit));
+  device::ptx::wait_for_previous_grid();
+
+  for (int64_t first = 0; first < nodes; first += kRoundNodes) {
+    const int count = static_cast<int>(nodes - first < kRoundNodes ? nodes - first : kRoundNodes);
+    for (int node = threadIdx.x / kRows; node < count; node += kMergeThreads / kRows) {
+      const int64_t leaf = (first + node) * kFanOut;
+      const int children = static_cast<int>(leaves - leaf < kFanOut ? leaves - leaf : kFanOut);
+      Node value = identity_node();
+      if (row < p.rows) {
+        value =
+            chain_leaves<kEntropy>(job.partials, leaf, children, leaf + children == leaves ? units_of_last : 2, row);
+      }
+      shared.level1.set(node, row_here, value);
+    }
+    __syncthreads();
+    chain_level<kEntropy, kRows>(shared.level1, shared.level2, count);
+    chain_level<kEntropy, kRows>(shared.level2, shared.level3, static_cast<int>(divide_up(count, kFanOut)));
+    if (threadIdx.x < kRows) {
+      const int64_t first3 = first / (kFanOut * kFanOut);
+      const int count3 = static_cast<int>(divide_up(count, kFanOut * kFanOut));
+      for (int i = 0; i < count3; ++i) {
+        carry_up<kEntropy, kRows>(shared.carry, row_here, {3, first3 + i}, shared.level3.get(i, row_here), p.vocab);
+      }
+    }
+    __syncthreads();
+  }
+
+  if (threadIdx.x < kRows && row < p.rows) write_row(p, row, shared.carry.get(kCarryLevels - 1, row_here));
+  const int64_t pairs = kRows * p.targets;
+  for (int64_t i = threadIdx.x; i < pairs; i += kMergeThreads) {
+    const int here = static_cast<int>(i % kRows);
+    const int64_t k = i / kRows;
+    if (first_row + here >= p.rows) continue;
+    // Nobody has written the logit of a target that is none.
+    const float z =
+        has_logit(p, target_at(p, first_row + here, k))
+            ? job.target_logit
+                  .data[(first_row + here) * job.target_logit.row_stride + k * job.target_logit.column_stride]
+            : 0.0f;
+    const int32_t rank = job.rank.data == nullptr
+                             ? 0
+                             : job.rank.data[(first_row + here) * job.rank.row_stride + k * job.rank.column_stride];
+    write_target(p, first_row + here, k, shared.carry.get(kCarryLevels - 1, here), z, rank);
+  }
+}
+
+}  // namespace isobit::linear_logp::cuda

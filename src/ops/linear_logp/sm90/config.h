@@ -1,0 +1,62 @@
+// Tiles, stages and registers of the two WGMMA schedules.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/linear_logp/tree.h"
+
+namespace isobit::linear_logp::sm90 {
+
+inline constexpr uint32_t kSharedLimit = 227 * 1024;
+inline constexpr uint32_t kSwizzleAlignment = 1024;
+inline constexpr int kDepth = 64;  // elements of H per stage: one row of the 128-byte swizzle
+inline constexpr uint32_t kRowBytes = 2 * kDepth;
+inline constexpr int kWarpgroup = 128;
+inline constexpr int kThreads = 3 * kWarpgroup;  // one warpgroup that copies, two that multiply
+inline constexpr int kUsersOfStage = 4;          // warps of one warpgroup
+
+// More than 64 rows: the rows are the M operand; the two warpgroups take whole tiles in turn, so that one multiplies
+// while the other reduces.
+struct TileConfig {
+  static constexpr int kRows = 128;  // two m64
+  static constexpr int kIds = 192;   // n192, three units
+  static constexpr int kUnits = kIds / static_cast<int>(kUnit);
+  static constexpr int kStages = 5;
+  static constexpr int kGroupRows = 2048;  // hidden of a group, 16 MB at H = 4096, stays in L2
+  static constexpr int kCopyRegisters = 24;
+  static constexpr int kMultiplyRegisters = 240;
+  static constexpr uint32_t kHiddenBytes = kRows * kRowBytes;
+  static constexpr uint32_t kStageBytes = kHiddenBytes + kIds * kRowBytes;
+  static constexpr uint32_t kColumnBytes = 16 * 4 * 2 * kWarpgroup;  // one column of 16 words a thread
+  static constexpr uint32_t kBarrierBytes = 2 * kStages * 8;
+  static constexpr uint32_t kSharedBytes = kSwizzleAlignment + kStages * kStageBytes + kColumnBytes + kBarrierBytes;
+
+  // Blocks stay this many tiles in step, so that they ask for the same lines of L2 at the same time.
+  static constexpr int kStepSlack = 1;
+  static constexpr int64_t kStepWait = 6000;  // cycles; the step is a hint and never waited for longer
+  static constexpr int kMaxSteps = 4096;
+};
+static_assert(TileConfig::kSharedBytes <= kSharedLimit, "shared memory of one block");
+// What the block has at entry is all that setmaxnreg can move: a claim beyond it would wait for ever.
+inline constexpr int kEntryRegisters = 168;  // 65536 / kThreads in steps of 8
+static_assert(TileConfig::kCopyRegisters + 2 * TileConfig::kMultiplyRegisters <= 3 * kEntryRegisters, "registers");
+
+// Up to 64 rows: the ids are the M operand, so that W streams through once; a tile is one leaf.
+template <int kTokens_>
+struct StreamConfig {
+  static constexpr int kTokens = kTokens_;  // n of the MMA
+  static constexpr int kIds = 128;
+  static constexpr int kStages = kTokens == 8 ? 11 : kTokens == 16 ? 10 : kTokens == 32 ? 9 : 7;
+  static constexpr int kTurnTokens = kTokens < 32 ? kTokens : 32;  // that are transposed at a time
+  static constexpr int kPitch = kIds + 4;  // words; the four column pairs of a quad fall on different banks
+  static constexpr uint32_t kWeightBytes = kIds * kRowBytes;
+  static constexpr uint32_t kStageBytes = kWeightBytes + kTokens * kRowBytes;
+  static constexpr uint32_t kTurnBytes = kTurnTokens * kPitch * 4;  // per warpgroup
+  static constexpr uint32_t kBarrierBytes = 2 * kStages * 8;
+  static constexpr uint32_t kSharedBytes = kSwizzleAlignment + kStages * kStageBytes + 2 * kTurnBytes + kBarrierBytes;
+  static_assert(kSharedBytes <= kSharedLimit, "shared memory of one block");
+};
+static_assert(StreamConfig<8>::kIds == kLeaf, "a tile is a leaf");
+inline constexpr int kMaxStreamRows = 64;
+
+}  // namespace isobit::linear_logp::sm90

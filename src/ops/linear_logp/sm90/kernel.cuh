@@ -1,0 +1,180 @@
+// linear_logp for more than 64 rows on SM90: WGMMA on operands that the copy engine brings, logits never leave
+// registers.
+//
+//   hidden ---\                 5 stages of 40 KB                     registers, 192 a thread
+//              > copy engine -> [128 x 64 hidden | 192 x 64 weight] -> wgmma 2 x m64n192k16 -> 128 rows x 192 logits
+//   weight ---/                                                                                  |
+//                              two slots (a leaf and a unit) per row and tile <- three units <---/
+//
+// Persistent blocks of three warpgroups: the first copies (one thread), the others take whole tiles in turn; while one
+// multiplies, the other turns its logits into units.
+//   barrier       arrives                             waits
+//   full[stage]   copy engine, 40 KB                  the warpgroup whose tile it is
+//   empty[stage]  the four warps of that warpgroup    the copying thread
+//   turn[group]   the other warpgroup                 the warpgroup
+#pragma once
+
+#include "ops/linear_logp/cuda/fragment.cuh"
+#include "ops/linear_logp/sm90/pipeline.cuh"
+
+namespace isobit::linear_logp::sm90 {
+
+struct TileSchedule {
+  device::TileOrder order;
+  int32_t steps;           // stages per tile
+  uint32_t* step_counter;  // zeros, one per tile of a block; nullptr: blocks run freely
+};
+
+// Keeps the blocks within kStepSlack tiles of each other. L2 serves one line to many multiprocessors at once only if
+// they ask at about the same time. No result depends on it, and the wait is bounded, so it cannot hang.
+__device__ __forceinline__ void keep_step(const TileSchedule& schedule, int tile_number) {
+  if (schedule.step_counter == nullptr || tile_number == 0) return;
+  ptx::add_relaxed(schedule.step_counter + tile_number, 1);
+  const int awaited = tile_number - TileConfig::kStepSlack;
+  if (awaited <= 0) return;
+  const int64_t left = schedule.order.count() - int64_t{awaited} * gridDim.x;
+  const uint32_t blocks = left < gridDim.x ? static_cast<uint32_t>(left) : gridDim.x;
+  const int64_t start = clock64();
+  while (ptx::load_relaxed(schedule.step_counter + awaited) < blocks && clock64() - start < TileConfig::kStepWait) {
+  }
+}
+
+__device__ __forceinline__ void copy_tiles(const TensorMap* hidden, const TensorMap* weight, const Job& job,
+                                           const TileSchedule& schedule, const device::Ring<TileConfig::kStages>& ring,
+                                           uint32_t stages) {
+  device::RingPosition<TileConfig::kStages> at;
+  // Weight row of the first tile's first column; negative when a shard starts inside a leaf.
+  const int32_t origin_row = static_cast<int32_t>(job.origin - job.p.first_id);
+  int tile_number = 0;
+  for (int64_t index = blockIdx.x; index < schedule.order.count(); index += gridDim.x, ++tile_number) {
+    const device::TileOrder::Tile tile = schedule.order.at(index);
+    const int32_t row = tile.row * TileConfig::kRows;
+    const int32_t weight_row = origin_row + tile.column * TileConfig::kIds;
+    keep_step(schedule, tile_number);
+    for (int step = 0; step < schedule.steps; ++step) {
+      ring.acquire(at, TileConfig::kStageBytes);
+      const uint32_t stage = stages + at.stage * TileConfig::kStageBytes;
+      const uint32_t full = ring.full(at.stage);
+      ptx::tma_load_2d(stage, hidden, full, step * kDepth, row, ptx::L2Hint::kEvictNormal);
+      ptx::tma_load_2d(stage + TileConfig::kHiddenBytes, weight, full, step * kDepth, weight_row,
+                       ptx::L2Hint::kEvictNormal);
+      at.advance();
+    }
+  }
+}
+
+// Three units of a row to the tile's two slots: leaf and unit in even tiles, unit and leaf in odd ones.
+template <Mode kMode>
+struct TileSink {
+  const Job& job;
+  int32_t column;  // of the tile
+  int32_t row;     // this lane's first
+  int32_t ids;     // of the range, from the tile's first on
+  Node first;
+
+  __device__ __forceinline__ bool odd() const { return column % 2 != 0; }
+
+  // Lanes 2 h and 2 h + 1 of the quad store one slot each.
+  __device__ __forceinline__ void plain(int h, const cuda::PairSum (&unit)[TileConfig::kUnits]) {
+    const cuda::PairSum leaf = odd() ? add(unit[1], unit[2]) : add(unit[0], unit[1]);
+    const cuda::PairSum alone = odd() ? unit[0] : unit[2];
+    const int q = threadIdx.x % 4;
+    const cuda::PairSum mine = (q % 2 != 0) == odd() ? leaf : alone;
+    if (q / 2 == h) store(h, q % 2, {0, mine.s, mine.q});
+  }
+  // Lane 0 stores.
+  __device__ __forceinline__ void general(int h, int u, const Node& node) {
+    const int leaf_start = odd() ? 1 : 0;
+    if (u == leaf_start) {
+      first = node;
+      return;
+    }
+    const bool ends_leaf = u == leaf_start + 1;
+    const Node value = ends_leaf ? merge<kMode != Mode::kLogp>(first, node) : node;
+    if (threadIdx.x % 4 == 0) store(h, u == 0 || (u == 1 && !odd()) ? 0 : 1, value);
+  }
+
+ private:
+  static __device__ __forceinline__ cuda::PairSum add(const cuda::PairSum& a, const cuda::PairSum& b) {
+    return {numerics::add_rn(a.s, b.s), numerics::add_rn(a.q, b.q)};
+  }
+  // A slot without an id of the range does not exist.
+  __device__ __forceinline__ void store(int h, int slot, const Node& node) const {
+    const int32_t first_id = slot == 0 ? 0 : static_cast<int32_t>(odd() ? kUnit : kLeaf);
+    if (row + 8 * h >= job.p.rows || first_id >= ids) return;
+    cuda::store_slot_of<kMode>(job.partials, 2 * int64_t{column} + slot, row + 8 * h, node);
+  }
+};
+
+template <Mode kMode>
+__device__ __forceinline__ void finish_tile(const Job& job, const float (&d)[2][TileConfig::kIds / 2],
+                                            device::TileOrder::Tile tile, float* column) {
+  const int lane = threadIdx.x % cuda::kWarpThreads;
+  const int warp = threadIdx.x % kWarpgroup / cuda::kWarpThreads;
+  cuda::Place place;
+  const int64_t id = job.origin + int64_t{tile.column} * TileConfig::kIds;
+  place.id = static_cast<int32_t>(id);
+  place.whole = id >= job.whole_begin && id + TileConfig::kIds <= job.whole_end;
+  place.column = column;
+#pragma unroll
+  for (int m = 0; m < 2; ++m) {
+    place.row = tile.row * TileConfig::kRows + 64 * m + 16 * warp + lane / 4;
+    TileSink<kMode> sink{job, tile.column, place.row, static_cast<int32_t>(job.p.first_id + job.p.count - id),
+                         identity_node()};
+    cuda::reduce_fragment<kMode, TileConfig::kUnits>(job, d[m], place, sink);
+  }
+}
+
+template <class Format, Mode kMode>
+__device__ __forceinline__ void multiply_tiles(const Job& job, const TileSchedule& schedule,
+                                               const device::Ring<TileConfig::kStages>& ring, uint32_t stages,
+                                               float* columns) {
+  const int group = threadIdx.x / kWarpgroup - 1;
+  const int lane = threadIdx.x % cuda::kWarpThreads;
+  const int warp = threadIdx.x / cuda::kWarpThreads - 4;  // of both groups
+  float* const column = columns + warp * cuda::kColumnWords * cuda::kWarpThreads + lane;
+  const auto tiles = static_cast<uint32_t>(schedule.order.count());
+  device::RingPosition<TileConfig::kStages> at;
+  float d[2][TileConfig::kIds / 2];
+  if (group == 1 && blockIdx.x < tiles) give_turn(0);
+  int turn = 0;
+  for (uint32_t index = blockIdx.x; index < tiles; index += gridDim.x, turn ^= 1) {
+    if (turn != group) {
+      at.advance(schedule.steps);
+      continue;
+    }
+    wait_turn(group);
+    multiply_tile<Format>(d, ring, at, stages, TileConfig::kStageBytes, 0, TileConfig::kHiddenBytes, schedule.steps,
+                          [&] {
+                            if (index + gridDim.x < tiles) give_turn(1 - group);
+                          });
+    finish_tile<kMode>(job, d, schedule.order.at(index), column);
+  }
+}
+
+template <class Format, Mode kMode>
+__global__ void __launch_bounds__(kThreads, 1)
+    tile_kernel(const __grid_constant__ TensorMap hidden, const __grid_constant__ TensorMap weight,
+                const __grid_constant__ Job job, const __grid_constant__ TileSchedule schedule) {
+  extern __shared__ unsigned char shared[];
+  const uint32_t base = ptx::shared_address(shared);
+  const uint32_t stages = (base + kSwizzleAlignment - 1) / kSwizzleAlignment * kSwizzleAlignment;
+  float* const columns =
+      reinterpret_cast<float*>(shared + (stages - base) + TileConfig::kStages * TileConfig::kStageBytes);
+  const device::Ring<TileConfig::kStages> ring(stages + TileConfig::kStages * TileConfig::kStageBytes +
+                                               TileConfig::kColumnBytes);
+  if (threadIdx.x == 0) ring.initialise(kUsersOfStage);
+  __syncthreads();
+  ptx::launch_dependents();
+  // The warpgroup index from one lane, so that the compiler sees a branch that is uniform in the warp.
+  const int warpgroup = __shfl_sync(cuda::kWarp, threadIdx.x / kWarpgroup, 0);
+  if (warpgroup == 0) {
+    ptx::release_registers<TileConfig::kCopyRegisters>();
+    if (threadIdx.x == 0) copy_tiles(&hidden, &weight, job, schedule, ring, stages);
+  } else {
+    ptx::claim_registers<TileConfig::kMultiplyRegisters>();
+    multiply_tiles<Format, kMode>(job, schedule, ring, stages, columns);
+  }
+}
+
+}  // namespace isobit::linear_logp::sm90
