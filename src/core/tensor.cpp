@@ -103,7 +103,8 @@ Status check_view(const char* name, const isobit_tensor& tensor, std::initialize
   int64_t offset = 0;
   if (!empty && !largest_offset(tensor, &offset)) return refuse(name, "an extent below 2^62 bytes", "more");
   if (!empty && tensor.data == nullptr) return refuse(name, "data", "a null pointer");
-  if (reinterpret_cast<uintptr_t>(tensor.data) % static_cast<uintptr_t>(dtype_bytes(tensor.dtype)) != 0) {
+  const auto element_bytes = static_cast<uintptr_t>(dtype_bytes(tensor.dtype));
+  if (element_bytes > 1 && reinterpret_cast<uintptr_t>(tensor.data) % element_bytes != 0) {
     return refuse(name, "data aligned to its element", "%p for %s", tensor.data, dtype_name(tensor.dtype));
   }
   return Status();
