@@ -1,8 +1,9 @@
 // Thin C++20 header over the C functions: typed tensor views, defaults, statuses that cannot be dropped. Header-only,
-// throws nothing, owns nothing but HostWorkspace. The rules of every call stand in isobit.h and linear_logp.h.
+// throws nothing, owns nothing but HostWorkspace. The rules of every call stand in isobit.h and in the operator's header.
 #ifndef ISOBIT_ISOBIT_HPP_
 #define ISOBIT_ISOBIT_HPP_
 
+#include <isobit/geglu.h>
 #include <isobit/isobit.h>
 #include <isobit/linear_logp.h>
 #include <isobit/nvfp4_quantize.h>
@@ -158,6 +159,18 @@ inline isobit_nvfp4_matrix nvfp4_matrix(const uint8_t* codes, const uint8_t* sca
 struct Nvfp4Quantize : isobit_nvfp4_quantize_args {
   Nvfp4Quantize() : isobit_nvfp4_quantize_args(isobit_nvfp4_quantize_args_init()) {}
   Status run(void* stream = nullptr) const { return isobit_nvfp4_quantize(this, stream); }
+};
+
+// ---- geglu ----------------------------------------------------------------------------------------------------------
+
+struct GegluForward : isobit_geglu_forward_args {
+  GegluForward() : isobit_geglu_forward_args() { struct_size = sizeof(isobit_geglu_forward_args); }
+  Status run(void* stream = nullptr) const { return isobit_geglu_forward(this, stream); }
+};
+
+struct GegluBackward : isobit_geglu_backward_args {
+  GegluBackward() : isobit_geglu_backward_args() { struct_size = sizeof(isobit_geglu_backward_args); }
+  Status run(void* stream = nullptr) const { return isobit_geglu_backward(this, stream); }
 };
 
 }  // namespace v1

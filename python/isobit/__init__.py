@@ -4,6 +4,7 @@ This package calls the C library through ctypes and needs NumPy only. The librar
 package's folder, the build folders of a source tree, and where the system's loader looks.
 """
 
+from ._geglu import geglu, geglu_backward
 from ._kernels import Kernel, build_info, kernels
 from ._library import Error, InvalidArgumentError
 from ._linear_logp import LinearLogp, Shard, linear_logp, linear_logp_merge, linear_logp_shard
@@ -19,6 +20,8 @@ __all__ = [
     "Shard",
     "build_info",
     "from_bf16",
+    "geglu",
+    "geglu_backward",
     "kernels",
     "linear_logp",
     "linear_logp_merge",

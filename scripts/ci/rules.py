@@ -65,7 +65,10 @@ def function_length(root: Path) -> list[str]:
             found = _FUNCTION.match(line)
             if found is None:
                 continue
-            closing = found.group("indent") + "}"
+            indent = found.group("indent")
+            if line.lstrip().startswith(":"):  # a constructor's initialisers stand four to the right of it
+                indent = indent[4:]
+            closing = indent + "}"
             end = next((i for i in range(number + 1, len(lines)) if lines[i].startswith(closing)), number)
             if end - number + 1 > MAX_FUNCTION_LINES:
                 problems.append(f"{path}:{number + 1}: function of {end - number + 1} lines")
@@ -97,8 +100,8 @@ def room_shape(root: Path) -> list[str]:
 
 
 def device_code_suffix(root: Path) -> list[str]:
-    """.cu and .cuh are for files with device code."""
-    pattern = re.compile(r"__(global|device|shared|constant)__|__CUDA_ARCH__|<<<|ISOBIT_HOST_DEVICE|\basm\b")
+    """.cu and .cuh are for files with device code, or with kernels that they include."""
+    pattern = re.compile(r"__(global|device|shared|constant)__|__CUDA_ARCH__|<<<|ISOBIT_HD|\basm\b|#include .*\.cuh\"")
     cuda = [path for path in _sources(root) if path.suffix in (".cu", ".cuh")]
     return [f"{path}: no device code in it" for path in cuda if not pattern.search(_read(root, path))]
 

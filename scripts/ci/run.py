@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import traceback
@@ -36,9 +37,15 @@ EXTRA = [("format", stages_lint.format_in_place, 30)]
 ESSENTIAL = ("setup", "build")
 
 
+def cpu_seconds() -> float:
+    """Processor time of this process and of every child that has ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 def run_stage(name: str, function, budget: int) -> tuple[Result, float]:
     print(f"== {name}", flush=True)
-    begin = time.monotonic()
+    begin, begin_cpu = time.monotonic(), cpu_seconds()
     try:
         result = function()
     except Exception:
@@ -48,7 +55,8 @@ def run_stage(name: str, function, budget: int) -> tuple[Result, float]:
     for failure in result.failures:
         print(f"   FAILED {failure}")
     note = f", {result.note}" if result.note else ""
-    print(f"   {result.passed} passed, {len(result.failures)} failed{note}; {seconds:.1f} s of {budget} s", flush=True)
+    print(f"   {result.passed} passed, {len(result.failures)} failed{note}", flush=True)
+    print(f"   {seconds:.1f} s of {budget} s, {cpu_seconds() - begin_cpu:.1f} s of processor time", flush=True)
     return result, seconds
 
 
@@ -71,7 +79,7 @@ def main(names: list[str]) -> int:
     print("== seconds")
     for name, seconds, budget in times:
         print(f"   {name:<14}{seconds:8.1f} of {budget}{'  over budget' if seconds > budget else ''}")
-    print(f"   {'all':<14}{sum(t[1] for t in times):8.1f} of {sum(t[2] for t in times)}")
+    print(f"   {'all':<14}{sum(t[1] for t in times):8.1f} of {sum(t[2] for t in times)}, processor {cpu_seconds():.1f}")
     for failure in failures:
         print(f"FAILED {failure}")
     print(f"{passed} passed, {len(failures)} failed", flush=True)

@@ -21,6 +21,7 @@ FAULTS = [
     (rules.file_length, {"src/ops/op/sm90/kernel.cuh": "\n" * 501}),
     (rules.function_length, {"src/core/a.cpp": LONG_FUNCTION}),
     (rules.function_length, {"src/core/a.h": LONG_METHOD}),
+    (rules.function_length, {"src/core/a.cpp": LONG_FUNCTION.replace("void f(int x) {", "A::A(int x)\n    : x_(x) {")}),
     (rules.room_shape, {name: "" for name in ROOM if "reference.cpp" not in name}),
     (rules.room_shape, {name: "" for name in ROOM if "/test/" not in name}),
     (rules.room_shape, {**dict.fromkeys(ROOM, ""), "src/ops/op/sm90/kernel.cuh": "", "src/ops/op/sm90/launch.h": ""}),

@@ -27,6 +27,8 @@ const std::vector<BenchOperator>& operators() {
        {"N", "H", "V"},
        {{"N", 64}, {"H", 1024}, {"V", 8192}},
        make_linear_logp_forward},
+      {"geglu_forward", "geglu", {"rows", "cols"}, {{"rows", 256}, {"cols", 11008}}, make_geglu_forward},
+      {"geglu_backward", "geglu", {"rows", "cols"}, {{"rows", 256}, {"cols", 11008}}, make_geglu_backward},
   };
   return rows;
 }

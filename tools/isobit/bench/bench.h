@@ -45,5 +45,7 @@ struct BenchOperator {
 void require_ok(isobit_status status);
 
 std::unique_ptr<Workload> make_linear_logp_forward(const BenchCase& bench_case);
+std::unique_ptr<Workload> make_geglu_forward(const BenchCase& bench_case);
+std::unique_ptr<Workload> make_geglu_backward(const BenchCase& bench_case);
 
 }  // namespace isobit::cli

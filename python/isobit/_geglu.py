@@ -1,0 +1,117 @@
+"""geglu of isobit/geglu.h on NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from ._library import check, library
+from ._tensor import Tensor, view
+
+_GELU = {"tanh": 1, "erf": 2}
+
+
+class _ForwardArgs(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("threads", ctypes.c_int32),
+        ("kernel", ctypes.c_char_p),
+        ("gate", Tensor),
+        ("up", Tensor),
+        ("out", Tensor),
+        ("gelu", ctypes.c_int32),
+        ("round_gelu", ctypes.c_int32),
+    ]
+
+
+class _BackwardArgs(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("threads", ctypes.c_int32),
+        ("kernel", ctypes.c_char_p),
+        ("gate", Tensor),
+        ("up", Tensor),
+        ("d_out", Tensor),
+        ("d_gate", Tensor),
+        ("d_up", Tensor),
+        ("gelu", ctypes.c_int32),
+        ("round_gelu", ctypes.c_int32),
+        ("in_place", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+    ]
+
+
+def _make(kind, arrays: dict, gelu: str, *, round_gelu: bool, kernel: str | None, threads: int):
+    if gelu not in _GELU:
+        raise ValueError(f"gelu: expected {' or '.join(map(repr, _GELU))}, got {gelu!r}")
+    args = kind(struct_size=ctypes.sizeof(kind), threads=threads, gelu=_GELU[gelu], round_gelu=int(round_gelu))
+    args.kernel = kernel.encode() if kernel is not None else None
+    for name, array in arrays.items():
+        setattr(args, name, view(name, array))
+    return args
+
+
+def geglu(
+    gate: np.ndarray,
+    up: np.ndarray,
+    *,
+    gelu: str,
+    round_gelu: bool = False,
+    out: np.ndarray | None = None,
+    kernel: str | None = None,
+    threads: int = 0,
+) -> np.ndarray:
+    """gelu(gate) * up, element by element; fp32 inside, rounded once.
+
+    Args:
+        gate: [..., I], 1 to 4 dimensions, bfloat16 (uint16 bits), float16 or float32.
+        up: shape and dtype of gate. The two are separate arrays, the halves of one [..., 2I] array, or the two columns
+            of one [..., I, 2] array.
+        gelu: "tanh" or "erf"; there is no default.
+        round_gelu: round gelu(gate) to the dtype before it is multiplied, as PyTorch's eager mode does.
+        out: where to write, shape and dtype of gate, overlapping neither; None: a new array.
+        kernel: a row of ``kernels()``; None: the first that fits.
+        threads: number of threads; 0: OpenMP's default. Never changes a bit.
+
+    Returns:
+        out.
+
+    Raises:
+        InvalidArgumentError (a ValueError), Error: the library's message. TypeError: not an array of a known dtype.
+    """
+    out = np.empty(gate.shape, gate.dtype) if out is None else out
+    args = _make(
+        _ForwardArgs, {"gate": gate, "up": up, "out": out}, gelu, round_gelu=round_gelu, kernel=kernel, threads=threads
+    )
+    check(library.isobit_geglu_forward(ctypes.byref(args), None))
+    return out
+
+
+def geglu_backward(
+    d_out: np.ndarray,
+    gate: np.ndarray,
+    up: np.ndarray,
+    *,
+    gelu: str,
+    round_gelu: bool = False,
+    d_gate: np.ndarray | None = None,
+    d_up: np.ndarray | None = None,
+    in_place: bool = False,
+    kernel: str | None = None,
+    threads: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradients (d_gate, d_up) of geglu: d_out * up * gelu'(gate) and d_out * gelu(gate).
+
+    Arguments as in geglu; d_out has the shape and dtype of gate. d_gate and d_up overlap nothing else, unless in_place
+    is true: d_gate is then gate itself and d_up is up itself, whose values are lost.
+    """
+    if in_place:
+        d_gate, d_up = gate, up
+    d_gate = np.empty(gate.shape, gate.dtype) if d_gate is None else d_gate
+    d_up = np.empty(gate.shape, gate.dtype) if d_up is None else d_up
+    arrays = {"gate": gate, "up": up, "d_out": d_out, "d_gate": d_gate, "d_up": d_up}
+    args = _make(_BackwardArgs, arrays, gelu, round_gelu=round_gelu, kernel=kernel, threads=threads)
+    args.in_place = int(in_place)
+    check(library.isobit_geglu_backward(ctypes.byref(args), None))
+    return d_gate, d_up
