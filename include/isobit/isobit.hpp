@@ -1,5 +1,5 @@
 // Thin C++20 header over the C functions: typed tensor views, defaults, statuses that cannot be dropped. Header-only,
-// throws nothing, owns nothing but HostWorkspace. The rules of every call stand in isobit.h and in the operator's header.
+// throws nothing, owns nothing but HostWorkspace. The rules of every call stand in isobit.h and the operators' headers.
 #ifndef ISOBIT_ISOBIT_HPP_
 #define ISOBIT_ISOBIT_HPP_
 
