@@ -86,7 +86,7 @@ void set_row_limits(const int32_t* row_bases, const Step& step) {
     const int32_t base = row_bases[r] + tile_base;
     const bool zero = base < kZeroBase / 2;  // no product: the chain passes through, whatever its exponent
     const bool beyond = base < -128 || base > kLargestBase;
-    step.base[r] = static_cast<int8_t>(zero || beyond ? -128 : base);
+    step.base[r] = static_cast<int8_t>(beyond ? -128 : base);
     step.low[r] = static_cast<int8_t>(zero     ? -128
                                       : beyond ? kAllFlagged
                                                : std::max<int32_t>(base - reach, kLowestExponent));
