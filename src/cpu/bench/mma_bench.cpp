@@ -4,13 +4,14 @@
 // One thread, by the thread's processor time. The versions alternate within each repetition and the best and the median
 // time of each is kept: the machine may be shared, and a disturbance hits them alike. Decoding of both operands is
 // included.
-#include <time.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <fstream>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "cpu/bench/plain_gemm.h"
@@ -42,6 +43,22 @@ double thread_seconds() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// The processor's name, as Linux gives it on x86.
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+std::string today() {
+  char text[16];
+  const std::time_t now = std::time(nullptr);
+  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
+  return text;
 }
 
 struct Version {
@@ -135,11 +152,12 @@ void measure(int64_t n, int64_t k, int repetitions) {
     }
     std::fprintf(stderr, "\n");
     std::printf(
-        "{\"op\": \"cpu_mma\", \"kernel\": \"%s\", \"simd\": \"%s\", \"shape\": {\"N\": %lld, \"V\": %lld, "
-        "\"K\": %lld}, \"dtype\": \"bfloat16\", \"threads\": 1, \"repetitions\": %d, \"best_gmac_per_s\": %.3f, "
-        "\"median_gmac_per_s\": %.3f}\n",
-        all[i].name, target, static_cast<long long>(n), static_cast<long long>(kColumns), static_cast<long long>(k),
-        repetitions, best, median);
+        "{\"op\": \"cpu_mma\", \"kernel\": \"%s\", \"simd\": \"%s\", \"shape\": {\"N\": %lld, \"V\": %lld, \"K\": "
+        "%lld}, "
+        "\"dtype\": \"bfloat16\", \"threads\": 1, \"best_gmac_per_s\": %.3f, \"median_gmac_per_s\": %.3f, "
+        "\"cpu\": \"%s\", \"command\": \"cpu_mma_bench %d\", \"date\": \"%s\"}\n",
+        all[i].exact ? "exact" : "plain-fp32", target, static_cast<long long>(n), static_cast<long long>(kColumns),
+        static_cast<long long>(k), best, median, processor_name().c_str(), repetitions, today().c_str());
   }
 }
 

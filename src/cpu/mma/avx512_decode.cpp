@@ -46,17 +46,17 @@ struct Constants {
 }
 
 [[gnu::always_inline]] inline __m256i load16(const uint16_t* from) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
 }
 
 // The largest magnitude, as bits.
-[[gnu::always_inline]] inline int largest_magnitude(const uint16_t* columns, int64_t stride) {
+[[gnu::always_inline]] inline int largest_magnitude(const ColumnGroup& columns) {
   const __m256i magnitude = _mm256_set1_epi16(0x7FFF);
   __m256i even = _mm256_setzero_si256();
   __m256i odd = even;
   for (int j = 0; j < kTileColumns; j += 2) {
-    even = _mm256_max_epu16(even, _mm256_and_si256(load16(columns + j * stride), magnitude));
-    odd = _mm256_max_epu16(odd, _mm256_and_si256(load16(columns + (j + 1) * stride), magnitude));
+    even = _mm256_max_epu16(even, _mm256_and_si256(load16(columns[j]), magnitude));
+    odd = _mm256_max_epu16(odd, _mm256_and_si256(load16(columns[j + 1]), magnitude));
   }
   const __m256i both = _mm256_max_epu16(even, odd);
   const __m128i eight = _mm_max_epu16(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
@@ -115,8 +115,8 @@ template <Format F>
 }
 
 template <Format F>
-bool decode(const uint16_t* columns, int64_t stride, ColumnTile* tile) {
-  const int largest = largest_magnitude(columns, stride);
+bool decode(const ColumnGroup& columns, ColumnTile* tile) {
+  const int largest = largest_magnitude(columns);
   if (largest >= Constants<F>::kInfinity) return false;
   const int field = largest >> Constants<F>::kMantissa;
   const int base = (field == 0 ? 1 : field) - Constants<F>::kBias;
@@ -126,9 +126,7 @@ bool decode(const uint16_t* columns, int64_t stride, ColumnTile* tile) {
     __m512i words[16];
 #pragma GCC unroll 8
     for (int i = 0; i < 16; i += 2) {
-      const uint16_t* const column = columns + (j + i) * stride;
-      const __m512i two = _mm512_inserti64x4(_mm512_castsi256_si512(load16(column)), load16(column + stride), 1);
-      describe<F>(two, base, &words[i], &words[i + 1]);
+      describe<F>(_mm512_load_si512(columns[j + i]), base, &words[i], &words[i + 1]);
     }
     transpose(words);
     __m512i any = words[0];
@@ -148,9 +146,8 @@ bool decode(const uint16_t* columns, int64_t stride, ColumnTile* tile) {
 
 }  // namespace
 
-bool decode_tile(const uint16_t* columns, int64_t stride, Format format, ColumnTile* tile) {
-  return format == Format::kBf16 ? decode<Format::kBf16>(columns, stride, tile)
-                                 : decode<Format::kFp16>(columns, stride, tile);
+bool decode_tile(const ColumnGroup& columns, Format format, ColumnTile* tile) {
+  return format == Format::kBf16 ? decode<Format::kBf16>(columns, tile) : decode<Format::kFp16>(columns, tile);
 }
 
 }  // namespace isobit::cpu::mma::avx512

@@ -5,6 +5,6 @@
 
 namespace isobit::cpu::mma::avx512 {
 
-bool decode_tile(const uint16_t* columns, int64_t stride, Format format, ColumnTile* tile);
+bool decode_tile(const ColumnGroup& columns, Format format, ColumnTile* tile);
 
 }  // namespace isobit::cpu::mma::avx512

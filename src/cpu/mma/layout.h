@@ -51,7 +51,11 @@ struct DecodedRows {
   uint16_t (*raw)[kGroup];
 };
 
-// 16 elements of each of 64 columns, element-major.
+// 16 elements of each of 64 columns. Side by side, because at a stride of a multiple of 4 KB all columns would share
+// one set of the first-level cache.
+using ColumnGroup = uint16_t[kTileColumns][kGroup];
+
+// The same, decoded and element-major.
 struct alignas(64) ColumnTile {
   double value[kGroup][kTileColumns];  // columns in the kernel's order
   int8_t exponent[kGroup][kTileColumns];
@@ -74,9 +78,9 @@ struct alignas(64) RowState {
 
 struct TileScratch {
   ColumnTile tile;
-  RowGroup idle_rows[kRowPair];  // zeros: what a pipeline works on after the last rows
-  uint16_t padded[kTileColumns][kGroup];
-  uint16_t finite[kTileColumns][kGroup];
+  RowGroup idle_rows[kRowPair];        // zeros: what a pipeline works on after the last rows
+  alignas(64) ColumnGroup columns[2];  // two groups as they are, with +0 for what is missing
+  alignas(64) ColumnGroup finite;      // zeros in place of NaN and infinity
 };
 
 // One step of all rows against the tile.
@@ -89,8 +93,7 @@ struct Step {
   float (*patches)[kTileColumns];  // results of flagged columns
   int8_t* base;                    // per row: exponent that the bytes are relative to
   int8_t* low;                     // per row: smallest E of the fast path, or kAllFlagged
-  const uint16_t* raw_columns;
-  int64_t raw_stride;
+  const uint16_t (*raw_columns)[kGroup];
   uint64_t valid_columns;
   Format format;
   int32_t lost_threshold;
@@ -112,8 +115,8 @@ constexpr int exponent_reach(Format format) { return format == Format::kBf16 ? 4
 
 // The kernels of one SIMD target.
 struct Kernel {
-  // Decodes 64 columns of 16 elements; false, with the tile unspecified, when one of them is NaN or infinite.
-  bool (*decode_tile)(const uint16_t* columns, int64_t stride, Format format, ColumnTile* tile);
+  // False, with the tile unspecified, when an element is NaN or infinite. The columns are 64-byte aligned.
+  bool (*decode_tile)(const ColumnGroup& columns, Format format, ColumnTile* tile);
   void (*step)(const Step& step);
   const uint8_t* position;  // where the kernel keeps column j
 };

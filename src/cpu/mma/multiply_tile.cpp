@@ -44,37 +44,53 @@ const Kernel* active_kernel() {
   return nullptr;
 }
 
-// Makes `step` see group g of the columns: zeros in place of what is missing, the tile decoded.
-void load_tile(const Kernel& kernel, const Matrix16& columns, int64_t first_column, int column_count, int64_t g,
-               Step* step) {
-  TileScratch& scratch = *step->scratch;
+// Copies groups g and g + 1 (one cache line of every column) into the scratch.
+void gather_columns(const Matrix16& columns, int64_t first_column, int column_count, int64_t g, TileScratch* scratch) {
   const uint16_t* const data = columns.data + first_column * columns.row_stride + g * kGroup;
-  const int64_t width = std::min<int64_t>(kGroup, columns.k - g * kGroup);
-  if (g % 2 == 0) {  // every 64 bytes; the hardware follows few of the 64 streams
-    for (int j = 0; j < column_count; ++j) __builtin_prefetch(data + j * columns.row_stride + 4 * kGroup, 0, 2);
-  }
-  step->raw_columns = data;
-  step->raw_stride = columns.row_stride;
-  if (width < kGroup || column_count < kTileColumns) {
-    std::memset(scratch.padded, 0, sizeof scratch.padded);
-    for (int j = 0; j < column_count; ++j) {
-      std::memcpy(scratch.padded[j], data + j * columns.row_stride, static_cast<size_t>(width) * sizeof(uint16_t));
+  const int64_t width = std::min<int64_t>(2 * kGroup, columns.k - g * kGroup);
+  if (width == 2 * kGroup && column_count == kTileColumns) {
+    for (int j = 0; j < kTileColumns; ++j) {
+      const uint16_t* const column = data + j * columns.row_stride;
+      __builtin_prefetch(column + 4 * kGroup, 0, 2);  // the hardware follows few of the 64 streams
+      std::memcpy(scratch->columns[0][j], column, sizeof scratch->columns[0][j]);
+      std::memcpy(scratch->columns[1][j], column + kGroup, sizeof scratch->columns[1][j]);
     }
-    step->raw_columns = scratch.padded[0];
-    step->raw_stride = kGroup;
+    return;
   }
-  scratch.tile.special_columns = 0;
-  if (kernel.decode_tile(step->raw_columns, step->raw_stride, columns.format, &scratch.tile)) return;
-  const int infinity = columns.format == Format::kBf16 ? 0x7F80 : 0x7C00;
+  const int64_t first_width = std::min<int64_t>(kGroup, width);
+  std::memset(scratch->columns, 0, sizeof scratch->columns);
+  for (int j = 0; j < column_count; ++j) {
+    const uint16_t* const column = data + j * columns.row_stride;
+    std::memcpy(scratch->columns[0][j], column, static_cast<size_t>(first_width) * sizeof(uint16_t));
+    std::memcpy(scratch->columns[1][j], column + first_width,
+                static_cast<size_t>(width - first_width) * sizeof(uint16_t));
+  }
+}
+
+// Decodes a group that has NaN or infinities: zeros in their place, their columns noted.
+void decode_specials(const Kernel& kernel, const ColumnGroup& columns, Format format, TileScratch* scratch) {
+  const int infinity = format == Format::kBf16 ? 0x7F80 : 0x7C00;
   for (int j = 0; j < kTileColumns; ++j) {
     for (int i = 0; i < kGroup; ++i) {
-      const uint16_t element = step->raw_columns[j * step->raw_stride + i];
-      const bool special = (element & 0x7FFF) >= infinity;
-      scratch.finite[j][i] = special ? uint16_t{0} : element;
-      scratch.tile.special_columns |= static_cast<uint64_t>(special) << j;
+      const bool special = (columns[j][i] & 0x7FFF) >= infinity;
+      scratch->finite[j][i] = special ? uint16_t{0} : columns[j][i];
+      scratch->tile.special_columns |= static_cast<uint64_t>(special) << j;
     }
   }
-  kernel.decode_tile(scratch.finite[0], kGroup, columns.format, &scratch.tile);
+  kernel.decode_tile(scratch->finite, format, &scratch->tile);
+}
+
+// Makes `step` see group g of the columns.
+void load_tile(const Kernel& kernel, const Matrix16& columns, int64_t first_column, int column_count, int64_t g,
+               Step* step) {
+  TileScratch* const scratch = step->scratch;
+  if (g % 2 == 0) gather_columns(columns, first_column, column_count, g, scratch);
+  const ColumnGroup& group = scratch->columns[g % 2];
+  step->raw_columns = group;
+  scratch->tile.special_columns = 0;
+  if (!kernel.decode_tile(group, columns.format, &scratch->tile)) {
+    decode_specials(kernel, group, columns.format, scratch);
+  }
 }
 
 // The range of exponents in which each row's bytes can be trusted for this step.

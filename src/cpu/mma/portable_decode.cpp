@@ -25,13 +25,13 @@ struct Constants {
 };
 
 // The largest magnitude, as bits.
-int largest_magnitude(const uint16_t* columns, int64_t stride) {
+int largest_magnitude(const ColumnGroup& columns) {
   const ElementVector magnitude = hn::Set(kElements, 0x7FFF);
   ElementVector low = hn::Zero(kElements);
   ElementVector high = low;
   for (int j = 0; j < kTileColumns; ++j) {
-    low = hn::Max(low, hn::And(hn::LoadU(kElements, columns + j * stride), magnitude));
-    high = hn::Max(high, hn::And(hn::LoadU(kElements, columns + j * stride + 8), magnitude));
+    low = hn::Max(low, hn::And(hn::Load(kElements, columns[j]), magnitude));
+    high = hn::Max(high, hn::And(hn::Load(kElements, columns[j] + 8), magnitude));
   }
   alignas(16) uint16_t lanes[8];
   hn::Store(hn::Max(low, high), kElements, lanes);
@@ -131,8 +131,8 @@ void store_values(ElementVector elements, double* to) {
 }
 
 template <Format F>
-bool decode(const uint16_t* columns, int64_t stride, ColumnTile* tile) {
-  const int largest = largest_magnitude(columns, stride);
+bool decode(const ColumnGroup& columns, ColumnTile* tile) {
+  const int largest = largest_magnitude(columns);
   if (largest >= Constants<F>::kInfinity) return false;
   const int base = std::max(largest >> Constants<F>::kMantissa, 1) - Constants<F>::kBias;
   tile->base = largest == 0 ? kZeroBase : base;
@@ -141,7 +141,7 @@ bool decode(const uint16_t* columns, int64_t stride, ColumnTile* tile) {
     ElementVector any = hn::Zero(kElements);
     for (int begin = 0; begin < kGroup; begin += 8) {
       ElementVector elements[8];
-      for (int c = 0; c < 8; ++c) elements[c] = hn::LoadU(kElements, columns + (j + c) * stride + begin);
+      for (int c = 0; c < 8; ++c) elements[c] = hn::Load(kElements, columns[j + c] + begin);
       transpose(elements);
       for (int i = 0; i < 8; ++i) {
         any = hn::Or(any, elements[i]);
@@ -160,9 +160,8 @@ bool decode(const uint16_t* columns, int64_t stride, ColumnTile* tile) {
 
 }  // namespace
 
-bool decode_tile(const uint16_t* columns, int64_t stride, Format format, ColumnTile* tile) {
-  return format == Format::kBf16 ? decode<Format::kBf16>(columns, stride, tile)
-                                 : decode<Format::kFp16>(columns, stride, tile);
+bool decode_tile(const ColumnGroup& columns, Format format, ColumnTile* tile) {
+  return format == Format::kBf16 ? decode<Format::kBf16>(columns, tile) : decode<Format::kFp16>(columns, tile);
 }
 
 }  // namespace isobit::cpu::mma::portable

@@ -13,6 +13,6 @@ constexpr int position(int column, int lanes) {
   return group + within % 2 * lanes + within / 2;
 }
 
-bool decode_tile(const uint16_t* columns, int64_t stride, Format format, ColumnTile* tile);
+bool decode_tile(const ColumnGroup& columns, Format format, ColumnTile* tile);
 
 }  // namespace isobit::cpu::mma::portable

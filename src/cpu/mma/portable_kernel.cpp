@@ -86,6 +86,8 @@ template <int Rows>
 void settle_bytes(const Step& step, int64_t row) {
   const ColumnTile& tile = step.scratch->tile;
   const RowGroup* const rows = step.rows + row;
+  const char* const ahead = reinterpret_cast<const char*>(rows + Rows);
+  for (size_t line = 0; line < Rows * sizeof(RowGroup); line += 64) __builtin_prefetch(ahead + line);
   hn::Vec<Bytes> work[Rows][kByteVectors];
   for (int r = 0; r < Rows; ++r) {
     for (int v = 0; v < kByteVectors; ++v) work[r][v] = hn::Set(kBytes, -128);

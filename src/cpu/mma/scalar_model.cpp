@@ -27,8 +27,7 @@ void resolve_flagged(const Step& step, int64_t row, uint64_t flagged, const uint
   for (uint64_t left = flagged; left != 0; left &= left - 1) {
     const int j = __builtin_ctzll(left);
     const float c = static_cast<float>(step.states[row].value[position[j]]);
-    const uint16_t* const column = step.raw_columns + j * step.raw_stride;
-    step.patches[row][j] = model_step(step.format, c, step.raw_rows[row], column);
+    step.patches[row][j] = model_step(step.format, c, step.raw_rows[row], step.raw_columns[j]);
   }
 }
 

@@ -44,12 +44,12 @@ std::vector<float> multiply_in_blocks(const Case& c, int64_t block_rows, int blo
 
 TEST(MmaContract, BitsDoNotDependOnTheSplit) {
   for (const Format format : {Format::kBf16, Format::kFp16}) {
-    const Case c = random_case(format, 13, 150, 200);
+    const Case c = random_case(format, 7, 70, 50);
     const std::vector<float> expected = expected_result(c);
     for_each_target([&] {
-      for (const int64_t rows : {1, 2, 5, 13}) {
-        for (const int columns : {1, 3, 17, 63, 64}) {
-          for (const int threads : {1, 2, 5}) {
+      for (const int64_t rows : {1, 2, 5}) {
+        for (const int columns : {1, 17, 64}) {
+          for (const int threads : {1, 3}) {
             EXPECT_EQ(count_differences(expected, multiply_in_blocks(c, rows, columns, threads), c.v), 0)
                 << rows << " rows, " << columns << " columns, " << threads << " threads";
           }
