@@ -23,6 +23,7 @@ constexpr Row kCommands[] = {
     {"check", "Run an operator's kernels against an oracle, or against themselves byte by byte", set_up_check},
     {"bench", "Time an operator; JSON lines, or a table on a terminal", set_up_bench},
     {"compare", "Compare two result files, or two files of log-probabilities", set_up_compare},
+    {"emulate", "Run a kernel of a PTX file without a GPU; report races, bad accesses, deadlocks", set_up_emulate},
 };
 
 int run(int argc, char** argv) {
