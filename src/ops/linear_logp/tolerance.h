@@ -15,8 +15,8 @@ inline constexpr double kBoundedLogit = 0x1p20;
 // Additions that one term can pass on its way to the row's sum, each with a relative error of kErrorUnit.
 constexpr double sum_depth(int64_t vocab) { return 7.0 + 7.0 * row_level(vocab); }
 
-// A sum's relative error: its terms' (2.6 units) and that of the additions.
-constexpr double sum_error(int64_t vocab) { return 2.6 + sum_depth(vocab); }
+// A sum's relative error: its terms' (3.2 units) and that of the additions.
+constexpr double sum_error(int64_t vocab) { return 3.2 + sum_depth(vocab); }
 
 inline double lse_bound(double lse, int64_t vocab) {
   return kErrorUnit * (1.001 * std::fabs(lse) + sum_error(vocab) + 1.0);
