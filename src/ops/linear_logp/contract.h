@@ -45,40 +45,35 @@ struct StateView {
 // Checked parameters; goes to kernels by value.
 struct Params {
   Purpose purpose;
-  int64_t rows;      // N
-  int64_t width;     // H; 0 in a merge
-  int64_t vocab;     // V
-  int64_t first_id;  // of weight row 0
-  int64_t count;     // ids of this shard that exist: V in a call without shards
-  int64_t targets;   // K
-  int64_t top;       // T, 0 without a top list
+  isobit_dtype dtype;  // bf16 or fp16, of hidden and weight
+  int64_t rows;        // N
+  int64_t width;       // H; 0 in a merge
+  int64_t vocab;       // V
+  int64_t first_id;    // of weight row 0
+  int64_t count;       // ids of this shard that exist: V in a call without shards
+  int64_t targets;     // K
+  int64_t top;         // T, 0 without a top list
 
-  isobit_dtype dtype;     // bf16 or fp16, of hidden and weight
   const void* hidden;     // [N, H]
   int64_t hidden_stride;  // elements from row to row
   const void* weight;     // [count, H]
   int64_t weight_stride;
-
   const void* bias;  // [count] of bias_dtype, or nullptr
-  isobit_dtype bias_dtype;
   int64_t bias_stride;
-
   const void* target;  // [N, K] int32 or int64
-  bool target_is_int64;
   int64_t target_row_stride;
   int64_t target_column_stride;
-
   const float* temperature;  // [N], or nullptr: temperature_value
   int64_t temperature_stride;
   float temperature_value;
   float softcap;  // 0: none
-
-  int64_t ignore_index;
+  isobit_dtype bias_dtype;
+  bool target_is_int64;
   bool use_ignore_index;
-
   // What is asked for; in a shard call the outputs below are null and only these say what the state must hold.
   bool wants_entropy;
   bool wants_rank;
+  int64_t ignore_index;
 
   Output<float> logp;          // [N, K]
   Output<float> lse;           // [N]
@@ -91,11 +86,11 @@ struct Params {
   void* state;              // written by a shard call: state_layout(shard_ids(), ...).bytes
   const StateView* states;  // read by a merge: [state_count], host memory, ascending ids, none empty
   int32_t state_count;
+  int threads;  // CPU only, 0: default
 
   void* workspace;
   size_t workspace_bytes;
   Device device;
-  int threads;         // CPU only, 0: default
   const char* kernel;  // forced row of the table, or nullptr
 
   IdRange shard_ids() const { return {first_id, first_id + count}; }

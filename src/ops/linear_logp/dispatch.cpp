@@ -35,12 +35,16 @@ constexpr Kernel<Params> kTable[] = {
      .workspace = cpu::workspace},
 };
 
-Status select(const Params& params, const Kernel<Params>** kernel) {
-  return select_kernel<Params>(kTable, params.kernel, params, params.device, kernel);
+// Calls `then` with the row of the table that takes the call, or says why there is none.
+template <class Then>
+Status with_kernel(const Params& params, const Then& then) {
+  const Kernel<Params>* kernel = nullptr;
+  const Status status = select_kernel<Params>(kTable, params.kernel, params, params.device, &kernel);
+  return kernel == nullptr ? status : then(*kernel);
 }
 
 Status check_workspace(const Params& params, const Kernel<Params>& kernel) {
-  const WorkspaceBytes needed = kernel.workspace(params);
+  const WorkspaceBytes needed = params.rows == 0 ? WorkspaceBytes{} : kernel.workspace(params);
   if (params.workspace_bytes < needed.minimum) {
     return fail(ISOBIT_WORKSPACE_TOO_SMALL, "workspace_bytes: expected %zu or more (recommended %zu), got %zu",
                 needed.minimum, needed.recommended, params.workspace_bytes);
@@ -49,16 +53,13 @@ Status check_workspace(const Params& params, const Kernel<Params>& kernel) {
   return Status();
 }
 
-// Everything up to the launch.
-Status prepare(const Params& params, const Kernel<Params>** kernel) {
-  if (Status s = select(params, kernel); !s.ok()) return s;
-  return params.rows == 0 ? Status() : check_workspace(params, **kernel);
-}
-
 isobit_status launch(const Params& params, void* stream) {
-  const Kernel<Params>* kernel = nullptr;
-  if (const Status s = prepare(params, &kernel); !s.ok()) return s.code();
-  return params.rows == 0 ? ISOBIT_OK : kernel->run(params, stream).code();
+  return with_kernel(params,
+                     [&](const Kernel<Params>& kernel) {
+                       const Status status = check_workspace(params, kernel);
+                       return status.ok() && params.rows > 0 ? kernel.run(params, stream) : status;
+                     })
+      .code();
 }
 
 // The call that arguments without a state can mean.
@@ -85,20 +86,24 @@ const char* isobit_linear_logp_contract(void) { return kContract; }
 isobit_status isobit_linear_logp_workspace(const isobit_linear_logp_args* args, size_t* minimum, size_t* recommended) {
   Params params;
   if (const isobit::Status s = check(args, Purpose::kQuery, &params); !s.ok()) return s.code();
-  const isobit::Kernel<Params>* kernel = nullptr;
-  if (const isobit::Status s = select(params, &kernel); !s.ok()) return s.code();
-  const isobit::WorkspaceBytes bytes = kernel->workspace(params);
-  if (minimum != nullptr) *minimum = bytes.minimum;
-  if (recommended != nullptr) *recommended = bytes.recommended;
-  return ISOBIT_OK;
+  const auto answer = [&](const isobit::Kernel<Params>& kernel) {
+    const isobit::WorkspaceBytes bytes = kernel.workspace(params);
+    if (minimum != nullptr) *minimum = bytes.minimum;
+    if (recommended != nullptr) *recommended = bytes.recommended;
+    return isobit::Status();
+  };
+  return with_kernel(params, answer).code();
 }
 
 isobit_status isobit_linear_logp_supported(const isobit_linear_logp_args* args, char* why, size_t n) {
   Params params;
   const Purpose purpose = apparent_purpose(args);
   isobit::Status status = check(args, purpose, &params);
-  const isobit::Kernel<Params>* kernel = nullptr;
-  if (status.ok()) status = purpose == Purpose::kQuery ? select(params, &kernel) : prepare(params, &kernel);
+  if (status.ok()) {
+    status = with_kernel(params, [&](const isobit::Kernel<Params>& kernel) {
+      return purpose == Purpose::kQuery ? isobit::Status() : check_workspace(params, kernel);
+    });
+  }
   if (why != nullptr && n > 0) std::snprintf(why, n, "%s", status.ok() ? "" : isobit::last_error());
   return status.code();
 }
