@@ -6,6 +6,7 @@
 #include <isobit/geglu.h>
 #include <isobit/isobit.h>
 #include <isobit/linear_logp.h>
+#include <isobit/nvfp4_linear.h>
 #include <isobit/nvfp4_quantize.h>
 
 #include <cstddef>
@@ -159,6 +160,19 @@ inline isobit_nvfp4_matrix nvfp4_matrix(const uint8_t* codes, const uint8_t* sca
 struct Nvfp4Quantize : isobit_nvfp4_quantize_args {
   Nvfp4Quantize() : isobit_nvfp4_quantize_args(isobit_nvfp4_quantize_args_init()) {}
   Status run(void* stream = nullptr) const { return isobit_nvfp4_quantize(this, stream); }
+};
+
+struct Nvfp4Linear : isobit_nvfp4_linear_args {
+  Nvfp4Linear() : isobit_nvfp4_linear_args(isobit_nvfp4_linear_args_init()) {}
+
+  Status workspace_size(WorkspaceBytes* bytes) const {
+    return isobit_nvfp4_linear_workspace(this, &bytes->minimum, &bytes->recommended);
+  }
+  void use(const HostWorkspace& memory) {
+    workspace = memory.data();
+    workspace_bytes = memory.bytes();
+  }
+  Status run(void* stream = nullptr) const { return isobit_nvfp4_linear(this, stream); }
 };
 
 // ---- geglu ----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,19 @@ Status check_row(const KernelInfo& info, Device device, const DeviceProperties& 
   return Status();
 }
 
+Status check_workspace(const WorkspaceBytes& needed, const void* workspace, size_t bytes, size_t alignment) {
+  if (bytes < needed.minimum) {
+    return fail(ISOBIT_WORKSPACE_TOO_SMALL, "workspace_bytes: expected %zu or more (recommended %zu), got %zu",
+                needed.minimum, needed.recommended, bytes);
+  }
+  if (needed.minimum == 0) return Status();
+  if (workspace == nullptr) return refuse("workspace", "a pointer", "null");
+  if (reinterpret_cast<uintptr_t>(workspace) % alignment == 0) return Status();
+  char expected[64];
+  std::snprintf(expected, sizeof expected, "an address aligned to %zu bytes", alignment);
+  return refuse("workspace", expected, "%p", workspace);
+}
+
 void RefusalList::add(const char* kernel, const char* reason) {
   const int written = std::snprintf(text_ + length_, sizeof text_ - length_, "\n  %s: %s", kernel, reason);
   if (written > 0) length_ = std::min(length_ + static_cast<size_t>(written), sizeof text_ - 1);

@@ -42,6 +42,9 @@ struct Kernel {
 // Whether a row can run on a device of these properties at all; the reason goes to the thread's message.
 Status check_row(const KernelInfo& info, Device device, const DeviceProperties& properties);
 
+// The caller's workspace against what a call needs.
+Status check_workspace(const WorkspaceBytes& needed, const void* workspace, size_t bytes, size_t alignment);
+
 // Collects "name: reason" lines while a table is searched.
 class RefusalList {
  public:

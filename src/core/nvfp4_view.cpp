@@ -113,6 +113,19 @@ Status check_nvfp4(const char* name, const isobit_nvfp4_matrix& matrix, const is
   return check_scales(Name(name, "scales").text, matrix, rows, k, device, out);
 }
 
+Status check_nvfp4_input(const char* name, const isobit_nvfp4_matrix& matrix, Device device, Nvfp4Shape* shape,
+                         Nvfp4View* out) {
+  const Name codes(name, "codes");
+  if (Status s = check_view(codes.text, matrix.codes, {ISOBIT_UINT8}, {2, 3, 4}); !s.ok()) return s;
+  const int64_t bytes = matrix.codes.shape[matrix.codes.rank - 1];
+  if (bytes > kNvfp4MaxK) return refuse(codes.text, "K of at most 2^24", "more");
+  if (Status s = check_k(codes.text, 2 * bytes); !s.ok()) return s;
+  RowView rows;
+  if (Status s = collapse_rows(codes.text, matrix.codes, &rows); !s.ok()) return s;
+  *shape = {rows.rows, 2 * bytes};
+  return check_nvfp4(name, matrix, nullptr, rows.rows, shape->k, device, out);
+}
+
 Status check_nvfp4_scale(const char* name, const isobit_nvfp4_scale& scale, Device device, Nvfp4ScaleView* out) {
   if (scale.reserved != 0) return refuse(Name(name, "reserved").text, "0", "%d", scale.reserved);
   *out = {nullptr, scale.value};

@@ -40,9 +40,18 @@ Status check_k(const char* name, int64_t k);
 // (rows, k). `name` is the argument's name, for example "out".
 Status check_nvfp4(const char* name, const isobit_nvfp4_matrix& matrix, const isobit_tensor* leading, int64_t rows,
                    int64_t k, Device device, Nvfp4View* out);
+
+// A matrix whose codes say how many rows and columns it has.
+struct Nvfp4Shape {
+  int64_t rows;
+  int64_t k;
+};
+Status check_nvfp4_input(const char* name, const isobit_nvfp4_matrix& matrix, Device device, Nvfp4Shape* shape,
+                         Nvfp4View* out);
+
 Status check_nvfp4_scale(const char* name, const isobit_nvfp4_scale& scale, Device device, Nvfp4ScaleView* out);
 
-// Refused if two views overlap.
+// A written tensor and what it may not share memory with; absent tensors overlap nothing. Refused if two views overlap.
 Status check_apart(const char* name, const isobit_tensor& written, const char* other_name, const isobit_tensor& other);
 
 }  // namespace isobit

@@ -1,0 +1,86 @@
+// nvfp4_linear with mma.sync: one thread block per tile of 128 rows x 128 columns (device/nvfp4_tile.cuh), then
+//
+//   sum * 2^16 -> * alpha -> bf16 or fp32 -> global memory, two neighbours at a time where they are aligned
+//
+// Tiles of the same columns are neighbours in the grid, so that a weight tile is read from memory once and then from
+// L2.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "device/elements.cuh"
+#include "device/nvfp4_tile.cuh"
+#include "ops/nvfp4_linear/epilogue.h"
+
+namespace isobit::nvfp4_linear::sm80 {
+
+using device::Nvfp4Tile;
+
+// What the kernel is told; goes to it by value.
+struct Job {
+  device::Nvfp4Operand x, weight;
+  const float* x_scale_device;  // or null: x_scale
+  const float* weight_scale_device;
+  float x_scale, weight_scale;
+  char* out;
+  int64_t out_row_bytes;
+  uint32_t row_tiles;
+  bool pairs;  // two neighbours lie at a multiple of their size
+};
+
+__device__ __forceinline__ float read_scale(const float* device, float value) {
+  return device != nullptr ? __ldg(device) : value;
+}
+
+template <class Format>
+__device__ __forceinline__ void store_pair(char* to, float first, float second, bool pairs, bool has_second) {
+  using Element = typename device::Words<Format>::Element;
+  const Element low = Format::from_float(first);
+  const Element high = Format::from_float(second);
+  auto* const elements = reinterpret_cast<Element*>(to);
+  if (pairs && has_second) {
+    if constexpr (std::is_same_v<Element, float>) {
+      *reinterpret_cast<float2*>(to) = make_float2(low, high);
+    } else {
+      *reinterpret_cast<uint32_t*>(to) = low | static_cast<uint32_t>(high) << 16;
+    }
+    return;
+  }
+  elements[0] = low;
+  if (has_second) elements[1] = high;
+}
+
+template <class Format>
+__global__ void __launch_bounds__(Nvfp4Tile::kThreads, 2) nvfp4_linear_tile(const __grid_constant__ Job job) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  const uint32_t column_tile = blockIdx.x / job.row_tiles;
+  const uint32_t row_tile = blockIdx.x - column_tile * job.row_tiles;
+  const int64_t first_row = int64_t{row_tile} * Nvfp4Tile::kRows;
+  const int64_t first_column = int64_t{column_tile} * Nvfp4Tile::kColumns;
+  Nvfp4Tile::Sums sums = {};
+  device::multiply_nvfp4(job.x, first_row, job.weight, first_column, shared, sums);
+
+  const float alpha =
+      alpha_of(read_scale(job.x_scale_device, job.x_scale), read_scale(job.weight_scale_device, job.weight_scale));
+  const device::Nvfp4Place place;
+#pragma unroll
+  for (int m = 0; m < 4; ++m) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int64_t row = first_row + place.row(m, h);
+      if (row >= job.x.rows) continue;
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        const int64_t column = first_column + place.column(n);
+        if (column >= job.weight.rows) continue;
+        constexpr int64_t kSize = sizeof(typename device::Words<Format>::Element);
+        store_pair<Format>(
+            job.out + row * job.out_row_bytes + column * kSize, scaled(device::sum_of(sums[m][n][2 * h]), alpha),
+            scaled(device::sum_of(sums[m][n][2 * h + 1]), alpha), job.pairs, column + 1 < job.weight.rows);
+      }
+    }
+  }
+}
+
+}  // namespace isobit::nvfp4_linear::sm80
