@@ -66,17 +66,17 @@ ISOBIT_HD constexpr Mode mode_of(const Params& p) {
   return p.wants_entropy ? Mode::kEntropy : Mode::kLogp;
 }
 
-// First slot of a leaf, and how many slots it has.
-ISOBIT_HD constexpr int64_t slot_of_leaf(SlotKind kind, int64_t leaf) {
+// First slot of a leaf, and how many slots it has. There are fewer than 2^25 leaves.
+ISOBIT_HD constexpr int32_t slot_of_leaf(SlotKind kind, int32_t leaf) {
   if (kind == SlotKind::kLeaf) return leaf;
-  const int64_t third = leaf % 3;
+  const int32_t third = leaf % 3;
   return leaf / 3 * 4 + third + (third == 2 ? 1 : 0);
 }
-ISOBIT_HD constexpr int slots_of_leaf(SlotKind kind, int64_t leaf) {
+ISOBIT_HD constexpr int slots_of_leaf(SlotKind kind, int32_t leaf) {
   return kind == SlotKind::kTriple && leaf % 3 == 1 ? 2 : 1;
 }
 
-ISOBIT_HD constexpr int64_t count_slots(SlotKind kind, int64_t leaves) {
+ISOBIT_HD constexpr int64_t count_slots(SlotKind kind, int32_t leaves) {
   return leaves == 0 ? 0 : slot_of_leaf(kind, leaves - 1) + slots_of_leaf(kind, leaves - 1);
 }
 

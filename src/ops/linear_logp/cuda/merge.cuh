@@ -67,22 +67,22 @@ __device__ __forceinline__ void carry_up(NodeArray<kCarryLevels, kRows>& carry, 
 }
 
 template <bool kEntropy, int kRows>
-__global__ void __launch_bounds__(kMergeThreads) merge_rows(const __grid_constant__ Job job) {
+__global__ void __launch_bounds__(kMergeThreads, 1) merge_rows(const __grid_constant__ Job job) {
   __shared__ MergeShared<kRows> shared;
   const Params& p = job.p;
   const int row_here = threadIdx.x % kRows;
   const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
   const int64_t row = first_row + row_here;
-  const int64_t leaves = divide_up(p.vocab, kLeaf);
-  const int64_t nodes = divide_up(leaves, kFanOut);
+  const auto leaves = static_cast<int32_t>(divide_up(p.vocab, kLeaf));
+  const auto nodes = static_cast<int32_t>(divide_up(leaves, kFanOut));
   const int units_of_last = static_cast<int>(divide_up(p.vocab - (leaves - 1) * kLeaf, kUnit));
   device::ptx::wait_for_previous_grid();
 
-  for (int64_t first = 0; first < nodes; first += kRoundNodes) {
-    const int count = static_cast<int>(nodes - first < kRoundNodes ? nodes - first : kRoundNodes);
+  for (int32_t first = 0; first < nodes; first += kRoundNodes) {
+    const int count = nodes - first < kRoundNodes ? nodes - first : kRoundNodes;
     for (int node = threadIdx.x / kRows; node < count; node += kMergeThreads / kRows) {
-      const int64_t leaf = (first + node) * kFanOut;
-      const int children = static_cast<int>(leaves - leaf < kFanOut ? leaves - leaf : kFanOut);
+      const int32_t leaf = (first + node) * static_cast<int32_t>(kFanOut);
+      const int children = leaves - leaf < kFanOut ? leaves - leaf : static_cast<int>(kFanOut);
       Node value = identity_node();
       if (row < p.rows) {
         value =

@@ -20,7 +20,9 @@ int64_t round_up(int64_t x, int64_t granule) { return (x + granule - 1) / granul
 
 int64_t first_leaf_id(const Params& p) { return p.first_id / kLeaf * kLeaf; }
 
-int64_t leaves_of(const Params& p) { return (p.first_id + p.count - first_leaf_id(p) + kLeaf - 1) / kLeaf; }
+int32_t leaves_of(const Params& p) {
+  return static_cast<int32_t>((p.first_id + p.count - first_leaf_id(p) + kLeaf - 1) / kLeaf);
+}
 
 // Hands out pieces of the workspace; with a null base it only measures.
 class Arena {

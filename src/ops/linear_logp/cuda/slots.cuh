@@ -39,11 +39,11 @@ __device__ __forceinline__ Node read_slot(const Partials& partials, int64_t slot
 // The node of level 1 (up to eight leaves, ascending) of which `count` leaves exist, the first being number `leaf`;
 // units_of_last says how many units the last of them has.
 template <bool kEntropy>
-__device__ __forceinline__ Node chain_leaves(const Partials& partials, int64_t leaf, int count, int units_of_last,
+__device__ __forceinline__ Node chain_leaves(const Partials& partials, int32_t leaf, int count, int units_of_last,
                                              int64_t row) {
   constexpr int kChildren = static_cast<int>(kFanOut);
   uint32_t word[kChildren][2];
-  int64_t slot[kChildren];
+  int32_t slot[kChildren];
   bool two[kChildren];
 #pragma unroll
   for (int i = 0; i < kChildren; ++i) {

@@ -16,14 +16,14 @@ constexpr int kPublishRows = 8;
 template <bool kEntropy>
 __device__ __forceinline__ Node reduce_node(const Job& job, NodeId node, int64_t row) {
   const int64_t vocab = job.p.vocab;
-  const int64_t begin = node_begin(node) / kLeaf;
-  const int64_t end = divide_up(node_end(node, vocab), kLeaf);
-  const int64_t origin = job.origin / kLeaf;
+  const auto begin = static_cast<int32_t>(node_begin(node) / kLeaf);
+  const auto end = static_cast<int32_t>(divide_up(node_end(node, vocab), kLeaf));
+  const auto origin = static_cast<int32_t>(job.origin / kLeaf);
   Node chain[kMaxLevel + 1];
   Node value = identity_node();
-  for (int64_t leaf = begin; leaf < end; leaf += kFanOut) {
-    const int children = static_cast<int>(end - leaf < kFanOut ? end - leaf : kFanOut);
-    const int64_t last_ids = node_end({0, leaf + children - 1}, vocab) - (leaf + children - 1) * kLeaf;
+  for (int32_t leaf = begin; leaf < end; leaf += static_cast<int32_t>(kFanOut)) {
+    const int children = end - leaf < kFanOut ? end - leaf : static_cast<int>(kFanOut);
+    const int64_t last_ids = node_end({0, leaf + children - 1}, vocab) - int64_t{leaf + children - 1} * kLeaf;
     value = chain_leaves<kEntropy>(job.partials, leaf - origin, children, static_cast<int>(divide_up(last_ids, kUnit)),
                                    row);
     NodeId id{1, leaf / kFanOut};
@@ -41,7 +41,7 @@ __device__ __forceinline__ Node reduce_node(const Job& job, NodeId node, int64_t
 }
 
 template <bool kEntropy>
-__global__ void __launch_bounds__(kMergeThreads)
+__global__ void __launch_bounds__(kMergeThreads, 1)
     publish_nodes(const __grid_constant__ Job job, const __grid_constant__ NodeOutput output) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kPublishRows + threadIdx.x % kPublishRows;
   constexpr int kGroups = kMergeThreads / kPublishRows;

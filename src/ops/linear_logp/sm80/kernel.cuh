@@ -55,7 +55,9 @@ __device__ __forceinline__ uint4 load_slowly(const uint16_t* from, int64_t count
 template <bool kAligned>
 __device__ __forceinline__ void copy_tile(const Source& source, int64_t k, unsigned char* shared) {
   constexpr int kChunks = Config::kRows * 4;
-#pragma unroll
+  // The slow loads need registers of their own, one chunk's at a time.
+  constexpr int kUnroll = kAligned ? kChunks / Config::kThreads : 1;
+#pragma unroll kUnroll
   for (int i = 0; i < kChunks / Config::kThreads; ++i) {
     const int index = i * Config::kThreads + threadIdx.x;
     const int row = index / 4;
