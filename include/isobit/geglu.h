@@ -62,10 +62,26 @@ typedef struct isobit_geglu_backward_args {
   int32_t reserved;   /* 0 */
 } isobit_geglu_backward_args;
 
+/* Everything absent or 0; gelu must be set. */
+#ifdef __cplusplus
+static inline isobit_geglu_forward_args isobit_geglu_forward_args_init() {
+  isobit_geglu_forward_args args = {};
+  args.struct_size = sizeof(isobit_geglu_forward_args);
+  return args;
+}
+static inline isobit_geglu_backward_args isobit_geglu_backward_args_init() {
+  isobit_geglu_backward_args args = {};
+  args.struct_size = sizeof(isobit_geglu_backward_args);
+  return args;
+}
+#define ISOBIT_GEGLU_FORWARD_ARGS_INIT isobit_geglu_forward_args_init()
+#define ISOBIT_GEGLU_BACKWARD_ARGS_INIT isobit_geglu_backward_args_init()
+#else
 /* clang-format off */
 #define ISOBIT_GEGLU_FORWARD_ARGS_INIT { .struct_size = sizeof(isobit_geglu_forward_args) }
 #define ISOBIT_GEGLU_BACKWARD_ARGS_INIT { .struct_size = sizeof(isobit_geglu_backward_args) }
 /* clang-format on */
+#endif
 
 /* Contract id whose bits every kernel of the operator produces; static string. */
 ISOBIT_API const char* isobit_geglu_contract(void);

@@ -10,6 +10,7 @@
 #include "numerics/erf.h"
 #include "numerics/exp2.h"
 #include "numerics/fp16.h"
+#include "numerics/gelu.h"
 #include "numerics/log.h"
 #include "numerics/tanh.h"
 
@@ -29,6 +30,16 @@ enum class Function : int {
   kE4m3,
   kE2m1,
   kFp16ToFloat,
+  kGeluTanhShort,
+  kGeluTanhLong,
+  kGeluTanhCompensated,
+  kGeluErfShort,
+  kGeluErfLong,
+  kGeluErfCompensated,
+  kSlopeTanhLong,
+  kSlopeTanhCompensated,
+  kSlopeErfLong,
+  kSlopeErfCompensated,
   kCount
 };
 
@@ -44,7 +55,27 @@ constexpr const char* kFunctionNames[] = {"exp2",
                                           "fp16_from_float",
                                           "e4m3_from_float",
                                           "e2m1_from_float",
-                                          "fp16_to_float"};
+                                          "fp16_to_float",
+                                          "gelu_tanh_short",
+                                          "gelu_tanh_long",
+                                          "gelu_tanh_compensated",
+                                          "gelu_erf_short",
+                                          "gelu_erf_long",
+                                          "gelu_erf_compensated",
+                                          "gelu_slope_tanh_long",
+                                          "gelu_slope_tanh_compensated",
+                                          "gelu_slope_erf_long",
+                                          "gelu_slope_erf_compensated"};
+
+template <Gelu kGelu, GeluSequence kSequence>
+ISOBIT_HD uint32_t apply_gelu(float x) {
+  return float_bits(canonical_nan(gelu<kGelu, kSequence>(x)));
+}
+
+template <Gelu kGelu, GeluSequence kSequence>
+ISOBIT_HD uint32_t apply_slope(float x) {
+  return float_bits(canonical_nan(gelu_and_slope<kGelu, kSequence>(x).slope));
+}
 
 // NaN results of the bare pieces (their arguments are not checked) are made canonical, as every writer does.
 template <Function kFunction>
@@ -63,6 +94,20 @@ ISOBIT_HD uint32_t apply(uint32_t bits) {
   if constexpr (kFunction == Function::kE4m3) return e4m3_from_float(x);
   if constexpr (kFunction == Function::kE2m1) return e2m1_from_float(x);
   if constexpr (kFunction == Function::kFp16ToFloat) return float_bits(fp16_to_float(static_cast<uint16_t>(bits)));
+  if constexpr (kFunction == Function::kGeluTanhShort) return apply_gelu<Gelu::kTanh, GeluSequence::kShort>(x);
+  if constexpr (kFunction == Function::kGeluTanhLong) return apply_gelu<Gelu::kTanh, GeluSequence::kLong>(x);
+  if constexpr (kFunction == Function::kGeluTanhCompensated)
+    return apply_gelu<Gelu::kTanh, GeluSequence::kCompensated>(x);
+  if constexpr (kFunction == Function::kSlopeTanhLong) return apply_slope<Gelu::kTanh, GeluSequence::kLong>(x);
+  if constexpr (kFunction == Function::kSlopeTanhCompensated)
+    return apply_slope<Gelu::kTanh, GeluSequence::kCompensated>(x);
+  if constexpr (kFunction == Function::kGeluErfShort) return apply_gelu<Gelu::kErf, GeluSequence::kShort>(x);
+  if constexpr (kFunction == Function::kGeluErfLong) return apply_gelu<Gelu::kErf, GeluSequence::kLong>(x);
+  if constexpr (kFunction == Function::kGeluErfCompensated)
+    return apply_gelu<Gelu::kErf, GeluSequence::kCompensated>(x);
+  if constexpr (kFunction == Function::kSlopeErfLong) return apply_slope<Gelu::kErf, GeluSequence::kLong>(x);
+  if constexpr (kFunction == Function::kSlopeErfCompensated)
+    return apply_slope<Gelu::kErf, GeluSequence::kCompensated>(x);
 }
 
 // The device side, in device_math_test.cu: an error text, or nullptr. Computes `count` outputs for the patterns first,
