@@ -182,6 +182,7 @@ Status check(const isobit_geglu_forward_args* args, Params* params) {
   *params = {};
   Operand operands[] = {{"gate", &args->gate, {}}, {"up", &args->up, {}}, {"out", &args->out, {}}};
   if (Status s = check_shared(*args, operands, params); !s.ok()) return s;
+  if (params->rows == 0 || params->columns == 0) return Status();
   if (Status s = check_writable("out", args->out); !s.ok()) return s;
   for (int input = 0; input < 2; ++input) {
     if (Status s = check_disjoint(operands[2], operands[input]); !s.ok()) return s;
