@@ -43,9 +43,9 @@ def demangle(names: list[str]) -> list[str]:
     output = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout
     short = []
     for name in output.splitlines():
-        name = re.sub(r"\b(?:void|isobit|numerics|device|\(anonymous namespace\))(?:::| )", "", name)
-        name = re.sub(r"\(Gelu\)1|Gelu::kTanh", "tanh", re.sub(r"\(Gelu\)2|Gelu::kErf", "erf", name))
-        short.append(name.split("(")[0])
+        text = re.sub(r"\b(?:void|isobit|numerics|device|\(anonymous namespace\))(?:::| )", "", name)
+        text = re.sub(r"\(Gelu\)1|Gelu::kTanh", "tanh", re.sub(r"\(Gelu\)2|Gelu::kErf", "erf", text))
+        short.append(text.split("(")[0])
     return short
 
 

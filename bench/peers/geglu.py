@@ -18,7 +18,7 @@ import statistics
 import sys
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as nnf
 
 from isobit._geglu import _GELU, _BackwardArgs, _ForwardArgs
 from isobit._library import check, library
@@ -69,7 +69,7 @@ class Isobit(torch.autograd.Function):
 
 
 def eager(gate, up):
-    return F.gelu(gate, approximate="tanh") * up
+    return nnf.gelu(gate, approximate="tanh") * up
 
 
 def peers() -> dict:
@@ -81,7 +81,7 @@ def peers() -> dict:
         "eager": (eager, torch.__version__),
     }
     try:
-        from liger_kernel.ops.geglu import LigerGELUMulFunction
+        from liger_kernel.ops.geglu import LigerGELUMulFunction  # noqa: PLC0415 (optional)
 
         found["liger-triton"] = (LigerGELUMulFunction.apply, importlib.metadata.version("liger-kernel"))
     except ImportError as error:
@@ -144,7 +144,7 @@ def emit(**fields) -> None:
     fields.setdefault("warm", False)
     fields["gpu"] = torch.cuda.get_device_name()
     fields["command"] = "python bench/peers/geglu.py " + " ".join(sys.argv[1:])
-    fields["date"] = datetime.datetime.now(datetime.UTC).date().isoformat()
+    fields["date"] = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     print(json.dumps(fields), flush=True)
 
 
@@ -157,7 +157,7 @@ def compare(shape, dtype_name: str, options, timer: Timer) -> None:
         size = tensors * gate.numel() * gate.element_size()
         source = torch.empty(size // 2, dtype=torch.int8, device="cuda")
         target = torch.empty_like(source)
-        work = {"copy": (lambda: None, lambda _: target.copy_(source))}
+        work = {"copy": (lambda pair=(target, source): pair, lambda pair: pair[0].copy_(pair[1]))}
         for name, (function, _) in named.items():
             for candidate, prepare, run in modes(function, gate, up, d_out, name == "liger-triton"):
                 if candidate == mode:
@@ -190,17 +190,17 @@ def compare_mlp(tokens: int, options, timer: Timer) -> None:
 
     def forward(function):
         with torch.no_grad():
-            return F.linear(function(F.linear(x, weights[0]), F.linear(x, weights[1])), weights[2])
+            return nnf.linear(function(nnf.linear(x, weights[0]), nnf.linear(x, weights[1])), weights[2])
 
     def full(function):
-        y = F.linear(function(F.linear(x, weights[0]), F.linear(x, weights[1])), weights[2])
+        y = nnf.linear(function(nnf.linear(x, weights[0]), nnf.linear(x, weights[1])), weights[2])
         return torch.autograd.grad(y, weights, d_y)
 
     for mode, body in (("forward", forward), ("full", full)):
         samples = {name: [] for name in named}
         for round_index in range(3):
             for name in list(named) if round_index % 2 == 0 else list(named)[::-1]:
-                samples[name].append(1000 * timer.median_ms(lambda: None, lambda _, f=named[name][0]: body(f)))
+                samples[name].append(1000 * timer.median_ms(lambda f=named[name][0]: f, body))
         own = samples.pop("isobit")
         for name, peer in samples.items():
             emit(op=f"geglu_mlp_{mode}", kernel="chosen", shape={"tokens": tokens, "H": hidden, "I": intermediate},

@@ -325,7 +325,7 @@ struct Backward {
       uint32_t a[Layout<Format>::kQuadWords], b[Layout<Format>::kQuadWords], d[Layout<Format>::kQuadWords];
       load_quad<Format, false>(work.inputs, row, quad, a, b);
       load_quad<Format, false>(work.out, row, quad, d);
-      backward_words<Format, kGelu>(a, b, d, false, work.zero);
+      backward_words<Format, kGelu>(a, b, d, work.round_gelu, work.zero);
       store_quad<Format>(work.gradients, row, quad, a, b);
     }
   }

@@ -7,6 +7,7 @@ namespace {
 
 enum class Schedule { kTile, kRow };
 
+// Host stubs of the __global__ functions, which is how the runtime knows them.
 template <Schedule kSchedule, class Format, Gelu kGelu>
 const void* kernel_of(bool backward) {
   if constexpr (kSchedule == Schedule::kTile) {

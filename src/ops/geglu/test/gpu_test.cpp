@@ -139,6 +139,12 @@ TEST(GegluGpu, SmallShapesInEveryLayout) {
   }
 }
 
+// Few launches that take every path, for the slow runs under compute-sanitizer.
+TEST(GegluGpu, EveryPathOnce) {
+  for (const isobit_dtype dtype : kDtypes) walk_layouts(dtype, ISOBIT_GELU_TANH, 2, 520);
+  walk_layouts(ISOBIT_BF16, ISOBIT_GELU_ERF, 1, 7);
+}
+
 TEST(GegluGpu, ModelWidthsInEveryLayout) {
   for (const isobit_dtype dtype : kDtypes) {
     for (const int64_t columns : {1023, 1025, 4096, 4097, 14336, 14337}) {

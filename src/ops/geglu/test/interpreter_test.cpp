@@ -47,7 +47,13 @@ void expect_same(ptx::EmulatedRuntime& emulated, isobit_dtype dtype, const Shape
     ASSERT_EQ(call(&args), ISOBIT_OK) << isobit_last_error();
     EXPECT_EQ(emulated.report().text(), "");
     std::memcpy(got.arena.data(), buffer.data(), got.arena.size());
-    EXPECT_TRUE(got.arena == wanted.arena) << dtype_name(dtype) << " " << shape.columns << " columns, " << kernel;
+    EXPECT_TRUE(got.arena == wanted.arena)
+        << dtype_name(dtype) << " " << shape.columns << " columns, " << kernel << ", inputs "
+        << static_cast<int>(shape.inputs) << ", gradients " << static_cast<int>(shape.gradients) << ", misalignment "
+        << shape.misalignment << (options.round_gelu ? ", rounded" : "") << "\nout "
+        << first_difference(dtype, got.out(), wanted.out()) << "\nd_gate "
+        << first_difference(dtype, got.d_gate(), wanted.d_gate()) << "\nd_up "
+        << first_difference(dtype, got.d_up(), wanted.d_up());
   };
   run([&] { return wanted.forward(options.gelu); },
       [&](void* base) { return got.forward(base, kDevice, options.gelu); },

@@ -35,8 +35,10 @@ std::vector<uint32_t> draw(isobit_dtype dtype, Values values, size_t count, floa
 
 }  // namespace
 
-Problem::Problem(isobit_dtype dtype, const Shape& shape, Values values, uint64_t seed)
-    : dtype_(dtype), shape_(shape), size_(static_cast<size_t>(dtype_bytes(dtype))) {
+Problem::Problem(isobit_dtype dtype, const Shape& shape, Values values, uint64_t seed) {
+  dtype_ = dtype;
+  shape_ = shape;
+  size_ = static_cast<size_t>(dtype_bytes(dtype));
   const auto count = static_cast<size_t>(shape.rows * shape.columns);
   a_ = draw(dtype, values, count, 2.0f, seed);
   b_ = draw(dtype, values, count, 1.0f, seed + 1);
