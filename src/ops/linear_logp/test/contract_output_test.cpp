@@ -55,12 +55,14 @@ TEST(Contract, Overlaps) {
     a->entropy.data = static_cast<float*>(a->top_logp.data) + 3;
     a->top_logp = {};
   });
-  expect_refused("top_id: expected memory apart from workspace", [](Args* a) { a->workspace = a->top_id.data; });
-  expect_refused("workspace: expected memory apart from weight", [](Args* a) {
-    const auto weight = reinterpret_cast<uintptr_t>(a->weight.data) / 256 * 256;
-    a->workspace = reinterpret_cast<void*>(weight);
-    a->workspace_bytes = 512;
-    for (isobit_tensor* t : {&a->logp, &a->entropy, &a->rank, &a->target_logit, &a->top_id, &a->top_logp}) *t = {};
+  expect_refused("top_id: expected memory apart from workspace", [](Args* a) {
+    a->workspace = a->top_id.data;
+    a->workspace_bytes = 48;
+  });
+  Guarded shared(512);
+  expect_refused("workspace: expected memory apart from weight", [&shared](Args* a) {
+    a->weight.data = a->workspace = shared.data();
+    a->workspace_bytes = shared.bytes();
   });
 }
 
