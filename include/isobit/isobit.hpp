@@ -6,6 +6,7 @@
 #include <isobit/geglu.h>
 #include <isobit/isobit.h>
 #include <isobit/linear_logp.h>
+#include <isobit/nvfp4_geglu.h>
 #include <isobit/nvfp4_linear.h>
 #include <isobit/nvfp4_quantize.h>
 
@@ -173,6 +174,19 @@ struct Nvfp4Linear : isobit_nvfp4_linear_args {
     workspace_bytes = memory.bytes();
   }
   Status run(void* stream = nullptr) const { return isobit_nvfp4_linear(this, stream); }
+};
+
+struct Nvfp4Geglu : isobit_nvfp4_geglu_args {
+  Nvfp4Geglu() : isobit_nvfp4_geglu_args(isobit_nvfp4_geglu_args_init()) {}
+
+  Status workspace_size(WorkspaceBytes* bytes) const {
+    return isobit_nvfp4_geglu_workspace(this, &bytes->minimum, &bytes->recommended);
+  }
+  void use(const HostWorkspace& memory) {
+    workspace = memory.data();
+    workspace_bytes = memory.bytes();
+  }
+  Status run(void* stream = nullptr) const { return isobit_nvfp4_geglu(this, stream); }
 };
 
 // ---- geglu ----------------------------------------------------------------------------------------------------------

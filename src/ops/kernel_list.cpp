@@ -2,6 +2,7 @@
 
 #include "ops/geglu/dispatch.h"
 #include "ops/linear_logp/dispatch.h"
+#include "ops/nvfp4_geglu/dispatch.h"
 #include "ops/nvfp4_linear/dispatch.h"
 #include "ops/nvfp4_quantize/dispatch.h"
 
@@ -13,6 +14,7 @@ using KernelAt = const KernelInfo* (*)(int index);
 constexpr KernelAt kOperators[] = {
     linear_logp::kernel_at,
     geglu::kernel_at,
+    nvfp4_geglu::kernel_at,
     nvfp4_linear::kernel_at,
     nvfp4_quantize::kernel_at,
 };

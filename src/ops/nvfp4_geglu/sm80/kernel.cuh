@@ -1,0 +1,116 @@
+// nvfp4_geglu with mma.sync: one thread block per tile of 128 rows x 128 weight rows (device/nvfp4_tile.cuh), which are
+// 64 outputs. Gate and up of an output are neighbours in one thread's fragment:
+//
+//   sums (gate, up) -> * 2^16 -> * scales -> gelu(gate) up -> largest of 16 within 4 lanes -> scale, 16 codes
+//   lane t of a quad holds outputs t, t + 4, t + 8, t + 12 of a block; two exchanges bring its 8 bytes to one lane
+//
+// A warp's 32 columns are one block of 16 outputs a row. Scale bytes of padding rows and blocks are written as 0: they
+// all lie in the tiles of the grid.
+#pragma once
+
+#include <cstdint>
+
+#include "device/nvfp4_tile.cuh"
+#include "ops/nvfp4_geglu/epilogue.h"
+
+namespace isobit::nvfp4_geglu::sm80 {
+
+using device::Nvfp4Tile;
+using numerics::Gelu;
+
+// What the kernel is told; goes to it by value.
+struct Job {
+  device::Nvfp4Operand x, weight;
+  const float* scale_device[4];  // of x, gate, up, out; or null: scale
+  float scale[4];
+  uint8_t* codes;
+  int64_t codes_row_bytes;
+  uint8_t* out_scales;
+  numerics::ScaleLayout out_layout;
+  uint32_t row_tiles;
+  int64_t padded_rows, padded_blocks;
+  int32_t out_blocks;
+  bool vector_stores;  // every block of codes starts at a multiple of 8 bytes
+};
+
+__device__ __forceinline__ float read_scale(const Job& job, int i) {
+  return job.scale_device[i] != nullptr ? __ldg(job.scale_device[i]) : job.scale[i];
+}
+
+// A block as the four lanes of a quad hold it after encoding: the whole 8 bytes in lane 0.
+struct Encoded {
+  uint32_t codes[2];
+  uint8_t scale;
+};
+
+// hidden[n] is output 4 n + lane % 4 of the quad's block. All lanes of the warp take part.
+__device__ __forceinline__ Encoded encode_in_quad(const numerics::Nvfp4Encoder& encoder, const float (&hidden)[4]) {
+  constexpr uint32_t kAll = 0xFFFFFFFFu;
+  uint32_t amax = 0;
+#pragma unroll
+  for (const float x : hidden) amax = max(amax, __float_as_uint(x) & 0x7FFFFFFFu);  // NaN on top
+  amax = max(amax, __shfl_xor_sync(kAll, amax, 1));
+  amax = max(amax, __shfl_xor_sync(kAll, amax, 2));
+  Encoded out;
+  out.scale = numerics::nvfp4_scale(encoder, __uint_as_float(amax));
+  const float multiplier = numerics::nvfp4_multiplier(encoder, out.scale);
+  const uint32_t lane = threadIdx.x % 4;
+  uint32_t word = 0;
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+    word |= static_cast<uint32_t>(numerics::nvfp4_code(hidden[n], multiplier)) << (8 * n + 4 * (lane % 2));
+  }
+  // Byte n of a pair of lanes holds outputs 4 n + 2 (lane / 2) and the next: byte 2 n + lane / 2 of the block.
+  word |= __shfl_xor_sync(kAll, word, 1);
+  const uint32_t other = __shfl_xor_sync(kAll, word, 2);
+  out.codes[0] = __byte_perm(word, other, 0x5140);
+  out.codes[1] = __byte_perm(word, other, 0x7362);
+  return out;
+}
+
+__device__ __forceinline__ void store_block(const Job& job, int64_t row, int64_t block, const Encoded& encoded) {
+  if (row >= job.padded_rows || block >= job.padded_blocks) return;
+  const bool exists = row < job.x.rows && block < job.out_blocks;
+  const uint32_t lane = threadIdx.x % 4;
+  if (lane == 1) {
+    job.out_scales[numerics::scale_offset(job.out_layout, row, block, job.out_blocks)] =
+        exists ? encoded.scale : uint8_t{0};
+  }
+  if (lane != 0 || !exists) return;
+  uint8_t* const to = job.codes + row * job.codes_row_bytes + block * 8;
+  if (job.vector_stores) {
+    *reinterpret_cast<uint2*>(to) = make_uint2(encoded.codes[0], encoded.codes[1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(encoded.codes[i / 4] >> (8 * (i % 4)));
+  }
+}
+
+template <Gelu kGelu>
+__global__ void __launch_bounds__(Nvfp4Tile::kThreads, 2) nvfp4_geglu_tile(const __grid_constant__ Job job) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  const uint32_t column_tile = blockIdx.x / job.row_tiles;
+  const uint32_t row_tile = blockIdx.x - column_tile * job.row_tiles;
+  const int64_t first_row = int64_t{row_tile} * Nvfp4Tile::kRows;
+  const int64_t first_column = int64_t{column_tile} * Nvfp4Tile::kColumns;
+  Nvfp4Tile::Sums sums = {};
+  device::multiply_nvfp4(job.x, first_row, job.weight, first_column, shared, sums);
+
+  const Scales scales = scales_of(read_scale(job, 0), read_scale(job, 1), read_scale(job, 2), read_scale(job, 3));
+  const device::Nvfp4Place place;
+  const int64_t block = (first_column + place.warp_column) / 32;
+#pragma unroll
+  for (int m = 0; m < 4; ++m) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float hidden[4];
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        hidden[n] = hidden_of<kGelu>(device::sum_of(sums[m][n][2 * h]), device::sum_of(sums[m][n][2 * h + 1]), scales);
+      }
+      store_block(job, first_row + place.row(m, h), block, encode_in_quad(scales.out, hidden));
+    }
+  }
+}
+
+}  // namespace isobit::nvfp4_geglu::sm80

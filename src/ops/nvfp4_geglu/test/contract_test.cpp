@@ -1,0 +1,95 @@
+// Every rule of the arguments, one over and one under; a refused call writes nothing.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "ops/nvfp4_geglu/test/problem.h"
+
+namespace isobit::nvfp4_geglu::test {
+namespace {
+
+using Args = isobit_nvfp4_geglu_args;
+using Change = std::function<void(Args&)>;
+
+class Nvfp4GegluContract : public testing::Test {
+ protected:
+  void refused(const Change& change, const std::string& message, isobit_status status = ISOBIT_INVALID_ARGUMENT) {
+    Args args = with_workspace();
+    change(args);
+    const std::vector<std::byte> before = problem_.arena.bytes;
+    char why[512];
+    EXPECT_EQ(isobit_nvfp4_geglu_supported(&args, why, sizeof why), status);
+    EXPECT_NE(std::string(why).find(message), std::string::npos) << why;
+    EXPECT_EQ(isobit_nvfp4_geglu(&args, nullptr), status);
+    EXPECT_EQ(problem_.arena.bytes, before);
+  }
+  Args with_workspace() {
+    Args args = problem_.args();
+    args.workspace = memory_;
+    args.workspace_bytes = sizeof memory_;
+    return args;
+  }
+  Problem problem_{{.rows = 3, .width = 32, .k = 48}};
+  alignas(256) std::byte memory_[1 << 20];
+};
+
+TEST_F(Nvfp4GegluContract, Accepted) {
+  Args args = with_workspace();
+  EXPECT_EQ(isobit_nvfp4_geglu(&args, nullptr), ISOBIT_OK) << isobit_last_error();
+}
+
+TEST_F(Nvfp4GegluContract, StructAndOptions) {
+  EXPECT_EQ(isobit_nvfp4_geglu(nullptr, nullptr), ISOBIT_INVALID_ARGUMENT);
+  refused([](Args& a) { a.struct_size = 8; }, "struct_size");
+  refused([](Args& a) { a.gelu = 0; }, "gelu: expected ISOBIT_GELU_TANH or ISOBIT_GELU_ERF, got 0");
+  refused([](Args& a) { a.gelu = 3; }, "gelu: expected");
+  refused([](Args& a) { a.reserved = 1; }, "reserved: expected 0");
+  refused([](Args& a) { a.kernel = "sm100"; }, "kernel: expected the name of a row");
+}
+
+TEST_F(Nvfp4GegluContract, Operands) {
+  refused([](Args& a) { a.x.codes.shape[1] = 23; }, "K a positive multiple of 16");
+  refused([](Args& a) { a.weight.codes.shape[1] = 32, a.weight.scales.shape[1] = 4; },
+          "weight.codes: expected shape[1] = K/2 of x");
+  refused([](Args& a) { a.weight.codes.shape[0] = 48; },
+          "weight.codes: expected 2I rows, I a positive multiple of 16, got 48 rows");
+  refused([](Args& a) { a.weight.codes.shape[0] = 0, a.weight.scales.shape[0] = 0; }, "weight.codes: expected 2I rows");
+  refused([](Args& a) { a.x.layout = ISOBIT_NVFP4_8X4; }, "x.scales: expected shape[0] = padded rows = 8, got 128");
+  refused([](Args& a) { a.x.scales.stride[0] = 8; }, "x.scales: expected dense scales");
+}
+
+TEST_F(Nvfp4GegluContract, GlobalScales) {
+  refused([](Args& a) { a.x_scale.value = 0; }, "x_scale.value: expected a positive finite number");
+  refused([](Args& a) { a.gate_scale.value = -1; }, "gate_scale.value: expected");
+  refused([](Args& a) { a.up_scale.value = 0; }, "up_scale.value: expected");
+  refused([](Args& a) { a.out_scale.value = 0; }, "out_scale.value: expected");
+  static float scale = 1;
+  refused([](Args& a) { a.up_scale.tensor = {&scale, ISOBIT_BF16, ISOBIT_CPU, 0, 0, {}, {}}; },
+          "up_scale.tensor: expected fp32, got bf16");
+}
+
+TEST_F(Nvfp4GegluContract, Output) {
+  refused([](Args& a) { a.out.codes.shape[1] = 24; }, "out.codes: expected shape[1] = K/2 = 16, got 24");
+  refused([](Args& a) { a.out.codes.shape[0] = 2; }, "out.codes: expected shape[0] = that of x = 3");
+  refused([](Args& a) { a.out.codes.stride[0] = 15; }, "out.codes: expected an output whose elements do not overlap");
+  refused([](Args& a) { a.out.scales.shape[0] = 3; }, "out.scales: expected shape[0] = padded rows = 128, got 3");
+  refused([](Args& a) { a.out.codes.data = a.x.codes.data; },
+          "out.codes: expected memory that does not overlap x.codes");
+  refused([](Args& a) { a.out.scales.data = a.weight.scales.data; },
+          "out.scales: expected memory that does not overlap weight.scales");
+  refused([](Args& a) { a.out.scales.data = a.out.codes.data; },
+          "out.scales: expected memory that does not overlap out.codes");
+}
+
+TEST_F(Nvfp4GegluContract, Workspace) {
+  size_t minimum = 0;
+  Args args = problem_.args();
+  ASSERT_EQ(isobit_nvfp4_geglu_workspace(&args, &minimum, nullptr), ISOBIT_OK);
+  refused([&](Args& a) { a.workspace_bytes = minimum - 1; }, "workspace_bytes: expected", ISOBIT_WORKSPACE_TOO_SMALL);
+  refused([](Args& a) { a.workspace = nullptr; }, "workspace: expected a pointer");
+  refused([](Args& a) { a.workspace = static_cast<char*>(a.workspace) + 64; }, "aligned to 256 bytes");
+}
+
+}  // namespace
+}  // namespace isobit::nvfp4_geglu::test

@@ -1,0 +1,59 @@
+// The table of kernels, with mocked devices.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "core/build_config.h"
+#include "core/test/launch_recorder.h"
+#include "ops/nvfp4_geglu/dispatch.h"
+#include "ops/nvfp4_geglu/test/problem.h"
+
+namespace isobit::nvfp4_geglu::test {
+namespace {
+
+class Nvfp4GegluDispatch : public testing::Test {
+ protected:
+  isobit_status run(const Shape& shape, void* stream = nullptr) {
+    Problem problem(shape);
+    const isobit_nvfp4_geglu_args args = problem.args(problem.arena.bytes.data(), {ISOBIT_CUDA, 1});
+    return isobit_nvfp4_geglu(&args, stream);
+  }
+  void SetUp() override {
+    if (!kBuiltWithCuda) GTEST_SKIP() << "this build has no CUDA kernels to dispatch to";
+  }
+  isobit::test::LaunchRecorder recorder_;
+  ScopedRuntime scope_{&recorder_};
+};
+
+TEST_F(Nvfp4GegluDispatch, OneLaunchWithoutWorkspace) {
+  int stream = 0;
+  for (const int capability : {80, 86, 89, 90, 100, 103, 110, 120, 121}) {
+    recorder_.capability = capability;
+    recorder_.launches.clear();
+    ASSERT_EQ(run({.rows = 130, .width = 144, .k = 64}, &stream), ISOBIT_OK) << isobit_last_error();
+    ASSERT_EQ(recorder_.launches.size(), 1u);
+    EXPECT_EQ(recorder_.launches[0].device, 1);
+    EXPECT_EQ(recorder_.launches[0].stream, &stream);
+    EXPECT_EQ(recorder_.launches[0].shape.grid.x, 6u);
+  }
+}
+
+TEST_F(Nvfp4GegluDispatch, OldDevicesAreRefused) {
+  recorder_.capability = 75;
+  EXPECT_EQ(run({}), ISOBIT_UNSUPPORTED);
+  EXPECT_NE(std::string(isobit_last_error()).find("sm80: needs compute capability 8.0"), std::string::npos);
+  EXPECT_TRUE(recorder_.launches.empty());
+}
+
+// Only SM90's tensor-core rule has been measured: other architectures must not claim its contract.
+TEST(Nvfp4GegluTable, ContractsNameTheRule) {
+  for (int i = 0; kernel_at(i) != nullptr; ++i) {
+    const KernelInfo& info = *kernel_at(i);
+    const bool measured = info.device == ISOBIT_CPU || (info.min_capability == 90 && info.max_capability == 90);
+    EXPECT_EQ(std::strstr(info.contract, "unmeasured") == nullptr, measured) << info.name;
+  }
+}
+
+}  // namespace
+}  // namespace isobit::nvfp4_geglu::test
