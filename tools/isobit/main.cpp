@@ -22,6 +22,7 @@ constexpr Row kCommands[] = {
     {"list", "Every kernel: operator, architecture, built, usable here, why not", set_up_list},
     {"check", "Run an operator's kernels against an oracle, or against themselves byte by byte", set_up_check},
     {"bench", "Time an operator; JSON lines, or a table on a terminal", set_up_bench},
+    {"score", "Log-probabilities of tokens from safetensors files", set_up_score},
     {"compare", "Compare two result files, or two files of log-probabilities", set_up_compare},
     {"emulate", "Run a kernel of a PTX file without a GPU; report races, bad accesses, deadlocks", set_up_emulate},
 };

@@ -1,5 +1,6 @@
 #include "checkpoint/checkpoint.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -128,21 +129,23 @@ bool Checkpoint::has(const std::string& name) const {
   return shards_.at(*one_file_).header.find(name) != nullptr;
 }
 
+std::vector<std::string> Checkpoint::names() const {
+  std::vector<std::string> names;
+  if (one_file_) {
+    for (const TensorEntry& entry : shards_.at(*one_file_).header.tensors) names.push_back(entry.name);
+  } else {
+    for (const auto& [name, file] : index_) names.push_back(name);
+  }
+  return names;
+}
+
 std::string Checkpoint::some_names() const {
   constexpr std::size_t kShown = 5;
+  const std::vector<std::string> all = names();
+  if (all.empty()) return "no tensor";
   std::string text;
-  std::size_t count = 0;
-  const auto add = [&](const std::string& name) {
-    if (count < kShown) text += (count > 0 ? ", " : "") + in_quotes(name);
-    ++count;
-  };
-  if (one_file_) {
-    for (const TensorEntry& entry : shards_.at(*one_file_).header.tensors) add(entry.name);
-  } else {
-    for (const auto& [name, file] : index_) add(name);
-  }
-  if (count == 0) return "no tensor";
-  return text + (count > kShown ? " and " + std::to_string(count - kShown) + " more" : "");
+  for (std::size_t i = 0; i < std::min(all.size(), kShown); ++i) text += (i > 0 ? ", " : "") + in_quotes(all[i]);
+  return text + (all.size() > kShown ? " and " + std::to_string(all.size() - kShown) + " more" : "");
 }
 
 Result<TensorView> Checkpoint::find(const std::string& name) {
@@ -157,6 +160,18 @@ Result<TensorView> Checkpoint::find(const std::string& name) {
   }
   return TensorView{entry->name, shard.file.path(), entry->dtype, entry->shape,
                     shard.file.bytes().subspan(shard.header.data_start + entry->begin, entry->end - entry->begin)};
+}
+
+Result<TensorView> Checkpoint::find_one(const std::string& name, std::span<const std::string_view> usual) {
+  if (!name.empty()) return find(name);
+  for (const std::string_view candidate : usual) {
+    if (has(std::string(candidate))) return find(std::string(candidate));
+  }
+  const std::vector<std::string> all = names();
+  if (all.size() == 1) return find(all[0]);
+  std::string expected = "the name of one";
+  for (const std::string_view candidate : usual) expected += ", or one called " + std::string(candidate);
+  return refuse(path_, "", "tensor", expected, some_names());
 }
 
 Result<TensorView> Checkpoint::find_head(const std::string& name) {

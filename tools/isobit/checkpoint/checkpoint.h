@@ -40,6 +40,9 @@ class Checkpoint {
   // The tensor, or a refusal that names the file or folder and up to five of the names that it holds.
   Result<TensorView> find(const std::string& name);
 
+  // The tensor `name` if given; else the first of `usual` that is there; else the only tensor; else a refusal.
+  Result<TensorView> find_one(const std::string& name, std::span<const std::string_view> usual);
+
   // The LM head: `name` if given; else lm_head.weight; else model.embed_tokens.weight (for multimodal checkpoints
   // language_model.model.embed_tokens.weight), but only if config.json says tie_word_embeddings: true. Guessing would
   // score with the wrong matrix.
@@ -52,6 +55,7 @@ class Checkpoint {
   };
 
   bool has(const std::string& name) const;
+  std::vector<std::string> names() const;
   std::string some_names() const;
   Status load(const std::string& file_name);
 

@@ -1,18 +1,13 @@
 #include "checkpoint/safetensors_writer.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <system_error>
+#include <vector>
+
+#include "checkpoint/write_file.h"
 
 namespace isobit::checkpoint {
 namespace {
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 
 Status check(const std::string& path, std::span<const OutputTensor> tensors) {
   std::set<std::string> names;
@@ -54,23 +49,10 @@ std::string header_bytes(std::span<const OutputTensor> tensors, const std::map<s
 Status write_safetensors(const std::string& path, std::span<const OutputTensor> tensors,
                          const std::map<std::string, std::string>& metadata) {
   if (Status status = check(path, tensors); !status.ok()) return status;
-  const std::string partial = path + ".partial";
-  const auto system_refusal = [&](const std::string& rule) {
-    const int code = errno;
-    std::remove(partial.c_str());
-    return refuse(path, "", rule, "success", std::generic_category().message(code));
-  };
-  std::unique_ptr<std::FILE, CloseFile> file(std::fopen(partial.c_str(), "wb"));
-  if (!file) return system_refusal("open for writing");
   const std::string header = header_bytes(tensors, metadata);
-  if (std::fwrite(header.data(), 1, header.size(), file.get()) != header.size()) return system_refusal("write");
-  for (const OutputTensor& tensor : tensors) {
-    const auto bytes = tensor.bytes;
-    if (std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size()) return system_refusal("write");
-  }
-  if (std::fclose(file.release()) != 0) return system_refusal("write");
-  if (std::rename(partial.c_str(), path.c_str()) != 0) return system_refusal("rename the complete file");
-  return Status{};
+  std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(header))};
+  for (const OutputTensor& tensor : tensors) parts.push_back(tensor.bytes);
+  return write_file(path, parts);
 }
 
 }  // namespace isobit::checkpoint

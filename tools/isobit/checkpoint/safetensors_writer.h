@@ -20,8 +20,7 @@ struct OutputTensor {
   std::span<const std::byte> bytes;  // as many as dtype and shape say
 };
 
-// Writes a safetensors file whose data part starts at a multiple of 64 bytes. The file appears under `path` only when
-// it is complete: the bytes go to `path` + ".partial" first, so a failed run leaves an older file as it was.
+// Writes a safetensors file whose data part starts at a multiple of 64 bytes; whole or not at all, as write_file does.
 Status write_safetensors(const std::string& path, std::span<const OutputTensor> tensors,
                          const std::map<std::string, std::string>& metadata = {});
 
