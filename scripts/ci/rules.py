@@ -78,6 +78,7 @@ def function_length(root: Path) -> list[str]:
 ROOM_FILES = ("README.md", "contract.h", "contract.cpp", "reference.h", "reference.cpp", "dispatch.cpp")
 ROOM_FOLDERS = ("cpu", "test")
 ARCH_FILES = ("kernel.cuh", "launch.h", "launch.cu")
+SHARED_ARCH_FILES = ("launch.h", "launch.cu")  # cuda/ beside an sm folder holds what the architectures share
 ARCH_FOLDER = re.compile(r"^(cuda|sm\d+)$")
 
 
@@ -93,8 +94,10 @@ def room_shape(root: Path) -> list[str]:
         folders = {path.parts[0] for path in files if len(path.parts) > 1}
         problems += [f"src/ops/{room}: {name} is missing" for name in ROOM_FILES if Path(name) not in files]
         problems += [f"src/ops/{room}: {name}/ is missing" for name in ROOM_FOLDERS if name not in folders]
-        for folder in sorted(filter(ARCH_FOLDER.match, folders)):
-            missing = [name for name in ARCH_FILES if Path(folder, name) not in files]
+        archs = sorted(filter(ARCH_FOLDER.match, folders))
+        for folder in archs:
+            wanted = SHARED_ARCH_FILES if folder == "cuda" and len(archs) > 1 else ARCH_FILES
+            missing = [name for name in wanted if Path(folder, name) not in files]
             problems += [f"src/ops/{room}/{folder}: {name} is missing" for name in missing]
     return problems
 

@@ -25,6 +25,7 @@ FAULTS = [
     (rules.room_shape, {name: "" for name in ROOM if "reference.cpp" not in name}),
     (rules.room_shape, {name: "" for name in ROOM if "/test/" not in name}),
     (rules.room_shape, {**dict.fromkeys(ROOM, ""), "src/ops/op/sm90/kernel.cuh": "", "src/ops/op/sm90/launch.h": ""}),
+    (rules.room_shape, {**dict.fromkeys(ROOM, ""), "src/ops/op/cuda/kernel.cuh": "", "src/ops/op/cuda/launch.h": ""}),
     (rules.device_code_suffix, {"src/core/a.cu": "int x;\n"}),
     (rules.words, {"README.md": "see /work/shared for more\n"}),
     (rules.words, {"a.md": "fixed in issue 12\n"}),
