@@ -127,3 +127,54 @@ def test_results_of_other_devices_are_not_compared(tmp_path):
     a.write_text(result_line(100.0, gpu="A"))
     b.write_text(result_line(100.0, gpu="B"))
     assert isobit("compare", a, b).returncode == 2
+
+
+BENCH_FIELDS = {"op", "kernel", "shape", "dtype", "gpu", "samples_us", "median_us", "bytes", "flops", "peer",
+                "peer_version", "peer_median_us", "ratio", "peak_bytes", "command", "date", "warm"}  # fmt: skip
+
+
+CASES = [
+    ("linear_logp_forward", "N=2,3 H=32 V=200", ["N", "H", "V"]),
+    ("geglu_backward", "rows=2,3 cols=17", ["rows", "cols"]),
+]
+
+
+@pytest.mark.parametrize(("op", "shape", "letters"), CASES)
+def test_bench_prints_a_json_line_a_case_with_a_command_that_repeats_it(op, shape, letters):
+    words = ("bench", op, "--kernel", "cpu", "--shape", *shape.split(), "--samples", 3, "--warmup", 1)
+    rows = [json.loads(line) for line in lines(*words)]
+    assert len(rows) == 2
+    for row in rows:
+        assert row.keys() >= BENCH_FIELDS
+        assert list(row["shape"]) == letters
+        assert len(row["samples_us"]) == 3
+        assert min(row["samples_us"]) <= row["median_us"] <= max(row["samples_us"])
+    again = [json.loads(line) for line in lines(*rows[0]["command"].split()[1:])]
+    assert [row["shape"] for row in again] == [rows[0]["shape"]]
+    assert again[0]["command"] == rows[0]["command"]
+
+
+def test_bench_of_a_kernel_that_is_not_here_is_exit_code_77():
+    unusable = [row for row in map(json.loads, lines("list", "--json")) if not row["usable"]]
+    for row in unusable:
+        name = {"linear_logp": "linear_logp_forward", "geglu": "geglu_forward"}.get(row["op"])
+        if name is not None:
+            assert isobit("bench", name, "--kernel", row["kernel"]).returncode == 77
+
+
+@pytest.mark.parametrize("shape", ["N", "N=", "N=-1", "N=1:9:0", "X=1"])
+def test_a_bad_shape_is_a_usage_error(shape):
+    done = isobit("bench", "linear_logp_forward", "--kernel", "cpu", "--shape", shape)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--shape" in done.stderr
+
+
+def test_check_passes_and_a_planted_fault_fails_it():
+    words = ("check", "linear_logp", "--kernel", "cpu", "--quick", "--json")
+    for extra in ((), ("--invariance",)):
+        done = isobit(*words, *extra)
+        assert done.returncode == 0, done.stderr
+        assert all(json.loads(line)["passed"] for line in done.stdout.splitlines())
+        spoilt = isobit(*words, *extra, "--plant-fault")
+        assert spoilt.returncode == 1
+        assert not all(json.loads(line)["passed"] for line in spoilt.stdout.splitlines())
