@@ -65,7 +65,8 @@ def build_preset(result: Result, preset: str, *definitions: str) -> bool:
 
 def run_tests(result: Result, folder: Path, name: str, *options: str, **keywords) -> None:
     """ctest without the tests that need a GPU; every test program counts as one."""
-    command = ["ctest", "--test-dir", folder, "--label-exclude", "gpu", "--output-on-failure", *options]
+    command = ["ctest", "--test-dir", folder, "--label-exclude", "gpu", "--parallel", JOBS, "--output-on-failure",
+               *options]  # fmt: skip
     code = run(name, command, **keywords)
     text = log_path(name).read_text(errors="replace")
     counts = re.search(r"(\d+)% tests passed, (\d+) tests failed out of (\d+)", text)
