@@ -16,7 +16,7 @@ struct Place {
   int32_t row;    // of the chunk, this lane's first row; the second is row + 8
   int32_t id;     // global id of the fragment's first column
   float* column;  // this lane's words in shared memory, kWarpThreads apart; two warps' lanes never share
-  bool whole;     // all columns lie in [Job::whole_begin, Job::whole_end)
+  bool whole;     // all columns lie in [Job::whole_begin, Job::whole_end); those of absent units are zeros
 };
 constexpr int kColumnWords = 16;
 
@@ -157,8 +157,8 @@ __device__ __forceinline__ Node column_unit(const Job& job, float* column, int32
 }
 
 // All units of the fragment, to a sink that the tile's shape defines:
-//   sink.plain(h, unit)    the kUnits sums of row half h, all with reference exponent 0
-//   sink.general(h, u, node)  one unit; u ascends within h
+//   sink.plain(h, unit)    the kUnits sums of row half h, all with reference exponent 0; those of absent units are
+//   noise sink.general(h, u, node)  one unit; u ascends within h
 // Every lane of a quad calls it with the same values.
 template <Mode kMode, int kUnits, class Sink>
 __device__ __forceinline__ void reduce_fragment(const Job& job, const float (&d)[32 * kUnits], const Place& place,

@@ -39,7 +39,8 @@ struct Job {
   Params p;        // of the chunk: rows, and pointers at its first row
   int64_t origin;  // global id of the first tile's first column: first_id rounded down to a leaf
 
-  // Tiles inside [whole_begin, whole_end) hold existing ids only, none of them in an incomplete border leaf.
+  // The existing ids of a tile inside [whole_begin, whole_end) make whole units, none of them in an incomplete border
+  // leaf. whole_end lies beyond every tile if the last unit is whole: ids that do not exist need no care there.
   int64_t whole_begin, whole_end;
   RangeParts parts;    // nodes and raw border ids of this range
   float* raw;          // shard: logits of parts.front and parts.back, [slot][row]; else nullptr

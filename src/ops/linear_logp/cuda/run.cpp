@@ -13,7 +13,8 @@ constexpr size_t kAlignment = 256;
 constexpr int64_t kRecommendedRows = 8192;
 constexpr int64_t kMinimumRows = 128;  // of the smallest workspace, unless they need more than kMinimumLimit
 constexpr size_t kMinimumLimit = size_t{60} << 20;
-constexpr int64_t kRowGranule = 8;  // rows of a 32-byte sector
+constexpr int64_t kMaxTileIds = 1024;  // of any producer
+constexpr int64_t kRowGranule = 8;     // rows of a 32-byte sector
 constexpr int64_t kChunkGranule = 128;
 
 int64_t round_up(int64_t x, int64_t granule) { return (x + granule - 1) / granule * granule; }
@@ -119,7 +120,8 @@ Job job_of(const Params& p, const Layout& layout) {
   job.origin = first_leaf_id(p);
   job.parts = range_parts({p.first_id, p.first_id + p.count}, p.vocab);
   job.whole_begin = job.parts.nodes.begin;
-  job.whole_end = job.parts.nodes.end;
+  const int64_t end = p.first_id + p.count;
+  job.whole_end = job.parts.nodes.end == end && end % kUnit == 0 ? kMaxVocab + kMaxTileIds : job.parts.nodes.end;
   job.partials = layout.partials;
   job.target_logit = {layout.target_logit, p.targets, 1};
   job.rank_target = job.target_logit;

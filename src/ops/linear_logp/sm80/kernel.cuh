@@ -114,11 +114,16 @@ template <Mode kMode>
 struct LeafSink {
   const Job& job;
   int32_t slot;
-  int32_t row;  // this lane's first
+  int32_t row;       // this lane's first
+  bool second_unit;  // exists
   Node first;
 
   __device__ __forceinline__ void plain(int h, const cuda::PairSum (&unit)[2]) {
-    store(h, {0, numerics::add_rn(unit[0].s, unit[1].s), numerics::add_rn(unit[0].q, unit[1].q)});
+    if (second_unit) {
+      store(h, {0, numerics::add_rn(unit[0].s, unit[1].s), numerics::add_rn(unit[0].q, unit[1].q)});
+    } else {
+      store(h, {0, unit[0].s, unit[0].q});
+    }
   }
   __device__ __forceinline__ void general(int h, int u, const Node& node) {
     if (u == 0) {
@@ -148,7 +153,7 @@ __device__ __forceinline__ void finish(const Job& job, const float (&d)[2][64], 
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
     place.row = tile.row * Config::kRows + warp * Config::kWarpRows + 16 * m + lane / 4;
-    LeafSink<kMode> sink{job, tile.column, place.row, identity_node()};
+    LeafSink<kMode> sink{job, tile.column, place.row, id + kUnit < job.p.first_id + job.p.count, identity_node()};
     cuda::reduce_fragment<kMode, 2>(job, d[m], place, sink);
   }
 }

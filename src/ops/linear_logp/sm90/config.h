@@ -27,14 +27,14 @@ struct TileConfig {
   static constexpr int kMultiplyRegisters = 240;
   static constexpr uint32_t kHiddenBytes = kRows * kRowBytes;
   static constexpr uint32_t kStageBytes = kHiddenBytes + kIds * kRowBytes;
-  static constexpr uint32_t kColumnBytes = 16 * 4 * 2 * kWarpgroup;  // one column of 16 words a thread
-  static constexpr uint32_t kBarrierBytes = 2 * kStages * 8;
+  static constexpr uint32_t kColumnBytes = 16 * 4 * 2 * kWarpgroup;   // one column of 16 words a thread
+  static constexpr uint32_t kBarrierBytes = 2 * kStages * 8 + 2 * 8;  // of the ring and of the pace
   static constexpr uint32_t kSharedBytes = kSwizzleAlignment + kStages * kStageBytes + kColumnBytes + kBarrierBytes;
 
-  // Blocks stay this many tiles in step, so that they ask for the same lines of L2 at the same time.
-  static constexpr int kStepSlack = 1;
-  static constexpr int64_t kStepWait = 6000;  // cycles; the step is a hint and never waited for longer
-  static constexpr int kMaxSteps = 4096;
+  // Blocks keep pace in laps of this many stages (about 25,000 cycles).
+  static constexpr uint32_t kLapStages = 32;
+  static constexpr int64_t kPatience = 65536;  // cycles
+  static constexpr uint32_t kMaxLaps = 4096;
 };
 static_assert(TileConfig::kSharedBytes <= kSharedLimit, "shared memory of one block");
 // What the block has at entry is all that setmaxnreg can move: a claim beyond it would wait for ever.

@@ -6,12 +6,15 @@
 //   weight ---/                                                                                  |
 //                              two slots (a leaf and a unit) per row and tile <- three units <---/
 //
-// Persistent blocks of three warpgroups: the first copies (one thread), the others take whole tiles in turn; while one
+// Persistent blocks of three warpgroups: the first copies (one thread) and keeps pace with the other blocks (one
+// thread), the others take whole tiles in turn; while one
 // multiplies, the other turns its logits into units.
 //   barrier       arrives                             waits
 //   full[stage]   copy engine, 40 KB                  the warpgroup whose tile it is
 //   empty[stage]  the four warps of that warpgroup    the copying thread
 //   turn[group]   the other warpgroup                 the warpgroup
+//   started       the copying thread, once a lap      the pacing thread
+//   allowed       the pacing thread                   the copying thread
 #pragma once
 
 #include "ops/linear_logp/cuda/fragment.cuh"
@@ -21,37 +24,75 @@ namespace isobit::linear_logp::sm90 {
 
 struct TileSchedule {
   device::TileOrder order;
-  int32_t steps;           // stages per tile
-  uint32_t* step_counter;  // zeros, one per tile of a block; nullptr: blocks run freely
+  int32_t steps;          // stages per tile
+  uint32_t* lap_counter;  // zeros, one per lap; nullptr: blocks run freely
 };
 
-// Keeps the blocks within kStepSlack tiles of each other. L2 serves one line to many multiprocessors at once only if
-// they ask at about the same time. No result depends on it, and the wait is bounded, so it cannot hang.
-__device__ __forceinline__ void keep_step(const TileSchedule& schedule, int tile_number) {
-  if (schedule.step_counter == nullptr || tile_number == 0) return;
-  ptx::add_relaxed(schedule.step_counter + tile_number, 1);
-  const int awaited = tile_number - TileConfig::kStepSlack;
-  if (awaited <= 0) return;
-  const int64_t left = schedule.order.count() - int64_t{awaited} * gridDim.x;
-  const uint32_t blocks = left < gridDim.x ? static_cast<uint32_t>(left) : gridDim.x;
-  const int64_t start = clock64();
-  while (ptx::load_relaxed(schedule.step_counter + awaited) < blocks && clock64() - start < TileConfig::kStepWait) {
+// Keeps the blocks within one lap of each other: kLapStages stages, counted over all tiles of a block. L2 serves one
+// line to many multiprocessors at once only if they ask at about the same time, and a weight tile that sixteen blocks
+// share must not be read from DRAM sixteen times. No result depends on it, and a block that has waited for too long
+// once stops waiting, so it cannot hang. A thread of its own asks L2, hence copying never waits for the answer.
+struct Pace {
+  uint32_t started;  // barrier: the copying thread has started a lap
+  uint32_t allowed;  // barrier: it may start the next one
+};
+
+__device__ __forceinline__ void wait_barrier(uint32_t barrier, uint32_t parity) {
+  while (!ptx::mbarrier_try_wait(barrier, parity)) {
   }
 }
 
+// Of the blocks, those that have this lap: as many as have another tile after `full_tiles`, or all.
+__device__ __forceinline__ uint32_t blocks_in_lap(const TileSchedule& schedule, uint32_t lap) {
+  const auto tiles = static_cast<uint32_t>(schedule.order.count());
+  const uint32_t full_stages = tiles / gridDim.x * static_cast<uint32_t>(schedule.steps);
+  return lap * TileConfig::kLapStages < full_stages ? gridDim.x : tiles % gridDim.x;
+}
+
+__device__ __forceinline__ uint32_t laps_of_block(const TileSchedule& schedule) {
+  const auto tiles = static_cast<uint32_t>(schedule.order.count());
+  const uint32_t mine = (tiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
+  return (mine * static_cast<uint32_t>(schedule.steps) + TileConfig::kLapStages - 1) / TileConfig::kLapStages;
+}
+
+__device__ __forceinline__ void keep_pace(const TileSchedule& schedule, const Pace& pace) {
+  const uint32_t laps = laps_of_block(schedule);
+  bool patient = true;
+  for (uint32_t lap = 0; lap + 1 < laps; ++lap) {
+    wait_barrier(pace.started, lap & 1);
+    ptx::add_relaxed(schedule.lap_counter + lap, 1);
+    const uint32_t blocks = blocks_in_lap(schedule, lap);
+    const int64_t start = clock64();
+    while (patient && ptx::load_relaxed(schedule.lap_counter + lap) < blocks) {
+      patient = clock64() - start < TileConfig::kPatience;
+    }
+    ptx::mbarrier_arrive(pace.allowed);
+  }
+}
+
+// The copying thread's side: once a stage.
+__device__ __forceinline__ void start_stage(const TileSchedule& schedule, const Pace& pace, uint32_t stage_number,
+                                            uint32_t laps) {
+  if (schedule.lap_counter == nullptr || stage_number % TileConfig::kLapStages != 0) return;
+  const uint32_t lap = stage_number / TileConfig::kLapStages;
+  if (lap > 0) wait_barrier(pace.allowed, (lap - 1) & 1);
+  if (lap + 1 < laps) ptx::mbarrier_arrive(pace.started);
+}
+
 __device__ __forceinline__ void copy_tiles(const TensorMap* hidden, const TensorMap* weight, const Job& job,
-                                           const TileSchedule& schedule, const device::Ring<TileConfig::kStages>& ring,
-                                           uint32_t stages) {
+                                           const TileSchedule& schedule, const Pace& pace,
+                                           const device::Ring<TileConfig::kStages>& ring, uint32_t stages) {
   device::RingPosition<TileConfig::kStages> at;
+  const uint32_t laps = laps_of_block(schedule);
+  uint32_t stage_number = 0;
   // Weight row of the first tile's first column; negative when a shard starts inside a leaf.
   const int32_t origin_row = static_cast<int32_t>(job.origin - job.p.first_id);
-  int tile_number = 0;
-  for (int64_t index = blockIdx.x; index < schedule.order.count(); index += gridDim.x, ++tile_number) {
+  for (uint32_t index = blockIdx.x; index < schedule.order.count(); index += gridDim.x) {
     const device::TileOrder::Tile tile = schedule.order.at(index);
     const int32_t row = tile.row * TileConfig::kRows;
     const int32_t weight_row = origin_row + tile.column * TileConfig::kIds;
-    keep_step(schedule, tile_number);
-    for (int step = 0; step < schedule.steps; ++step) {
+    for (int step = 0; step < schedule.steps; ++step, ++stage_number) {
+      start_stage(schedule, pace, stage_number, laps);
       ring.acquire(at, TileConfig::kStageBytes);
       const uint32_t stage = stages + at.stage * TileConfig::kStageBytes;
       const uint32_t full = ring.full(at.stage);
@@ -76,10 +117,11 @@ struct TileSink {
 
   // Lanes 2 h and 2 h + 1 of the quad store one slot each.
   __device__ __forceinline__ void plain(int h, const cuda::PairSum (&unit)[TileConfig::kUnits]) {
-    const cuda::PairSum leaf = odd() ? add(unit[1], unit[2]) : add(unit[0], unit[1]);
-    const cuda::PairSum alone = odd() ? unit[0] : unit[2];
+    const bool second_unit = (odd() ? 2 : 1) * kUnit < ids;
+    cuda::PairSum leaf = pick(odd(), unit[1], unit[0]);
+    leaf = pick(second_unit, add(leaf, pick(odd(), unit[2], unit[1])), leaf);
     const int q = threadIdx.x % 4;
-    const cuda::PairSum mine = (q % 2 != 0) == odd() ? leaf : alone;
+    const cuda::PairSum mine = pick((q % 2 != 0) == odd(), leaf, pick(odd(), unit[0], unit[2]));
     if (q / 2 == h) store(h, q % 2, {0, mine.s, mine.q});
   }
   // Lane 0 stores.
@@ -97,6 +139,10 @@ struct TileSink {
  private:
   static __device__ __forceinline__ cuda::PairSum add(const cuda::PairSum& a, const cuda::PairSum& b) {
     return {numerics::add_rn(a.s, b.s), numerics::add_rn(a.q, b.q)};
+  }
+  // By value: a choice between array elements by address would put the array into memory.
+  static __device__ __forceinline__ cuda::PairSum pick(bool first_one, cuda::PairSum a, cuda::PairSum b) {
+    return {first_one ? a.s : b.s, first_one ? a.q : b.q};
   }
   // A slot without an id of the range does not exist.
   __device__ __forceinline__ void store(int h, int slot, const Node& node) const {
@@ -163,14 +209,22 @@ __global__ void __launch_bounds__(kThreads, 1)
       reinterpret_cast<float*>(shared + (stages - base) + TileConfig::kStages * TileConfig::kStageBytes);
   const device::Ring<TileConfig::kStages> ring(stages + TileConfig::kStages * TileConfig::kStageBytes +
                                                TileConfig::kColumnBytes);
-  if (threadIdx.x == 0) ring.initialise(kUsersOfStage);
+  const uint32_t pace_barriers =
+      stages + TileConfig::kStages * TileConfig::kStageBytes + TileConfig::kColumnBytes + ring.kBarrierBytes;
+  const Pace pace{pace_barriers, pace_barriers + 8};
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(pace.started, 1);
+    ptx::mbarrier_init(pace.allowed, 1);
+    ring.initialise(kUsersOfStage);
+  }
   __syncthreads();
   ptx::launch_dependents();
   // The warpgroup index from one lane, so that the compiler sees a branch that is uniform in the warp.
   const int warpgroup = __shfl_sync(cuda::kWarp, threadIdx.x / kWarpgroup, 0);
   if (warpgroup == 0) {
     ptx::release_registers<TileConfig::kCopyRegisters>();
-    if (threadIdx.x == 0) copy_tiles(&hidden, &weight, job, schedule, ring, stages);
+    if (threadIdx.x == 0) copy_tiles(&hidden, &weight, job, schedule, pace, ring, stages);
+    if (threadIdx.x == cuda::kWarpThreads && schedule.lap_counter != nullptr) keep_pace(schedule, pace);
   } else {
     ptx::claim_registers<TileConfig::kMultiplyRegisters>();
     multiply_tiles<Format, kMode>(job, schedule, ring, stages, columns);

@@ -12,9 +12,9 @@ namespace {
 using TileKernel = void (*)(TensorMap, TensorMap, Job, TileSchedule);
 using StreamKernel = void (*)(TensorMap, TensorMap, Job, StreamSchedule);
 
-// A step's counters cost a memset; only a chunk that takes long enough to drift apart pays it.
-constexpr int kCountedTiles = 24;  // per block
-constexpr size_t kCounterBytes = TileConfig::kMaxSteps * sizeof(uint32_t);
+// The counters of the laps cost a memset; only a chunk that takes long enough to drift apart pays it.
+constexpr int64_t kPacedStages = 512;  // per block
+constexpr size_t kCounterBytes = TileConfig::kMaxLaps * sizeof(uint32_t);
 static_assert(kCounterBytes <= cuda::kMaxScratchBytes);
 
 template <class Format>
@@ -105,9 +105,9 @@ Status launch_tiles(const Job& job, void* scratch, void* stream) {
                 static_cast<long long>(schedule.order.count()));
   }
   const int64_t blocks = std::min<int64_t>(schedule.order.count(), properties.multiprocessors);
-  const int64_t tiles_per_block = tiles_of(schedule.order.count(), blocks);
-  if (tiles_per_block >= kCountedTiles && tiles_per_block <= TileConfig::kMaxSteps) {
-    schedule.step_counter = static_cast<uint32_t*>(scratch);
+  const int64_t stages = tiles_of(schedule.order.count(), blocks) * schedule.steps;
+  if (blocks > 1 && stages >= kPacedStages && stages <= int64_t{TileConfig::kMaxLaps} * TileConfig::kLapStages) {
+    schedule.lap_counter = static_cast<uint32_t*>(scratch);
     if (Status s = runtime().fill_bytes(p.device.id, scratch, 0, kCounterBytes, stream); !s.ok()) return s;
   }
   const Mode mode = cuda::mode_of(p);

@@ -90,7 +90,7 @@ __device__ __forceinline__ void finish_token(const Job& job, const float* logits
     z[i] = logits[cuda::leaf_offset(lane) + 32 * i];
     exists[i] = id + 32 * i >= p.first_id && id + 32 * i < p.first_id + p.count;
     if (kMode == Mode::kFull && exists[i]) z[i] = cuda::logit(p, z[i], id + 32 * i, temperature);
-    plain = plain && fabsf(z[i]) <= kPlainLimit;
+    plain = plain && exists[i] && fabsf(z[i]) <= kPlainLimit;
   }
   if constexpr (kMode == Mode::kFull) {
     if (job.rank.data != nullptr) count_leaf_ranks(job, z, exists, id, row);

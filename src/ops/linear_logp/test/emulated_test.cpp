@@ -122,6 +122,7 @@ TEST(LinearLogpEmulated, FewRows) {
 TEST(LinearLogpEmulated, ManyRows) {
   compare(random_problem({70, 136, 1100}, 3), kPlain);
   compare(random_problem({130, 72, 450}, 4), kWithEntropy);
+  compare(random_problem({65, 64, 256}, 13), kWithEntropy);  // the last tile is one whole unit
 }
 
 TEST(LinearLogpEmulated, Fp16AndAllTokenTiles) {
@@ -149,6 +150,22 @@ TEST(LinearLogpEmulated, SpecialRows) {
     problem.set_weight(200, 7, -INFINITY);
     compare(problem, kWithEntropy);
   }
+}
+
+// Long enough for blocks to keep pace with each other.
+TEST(LinearLogpEmulated, Paced) {
+  const Problem problem = random_problem({66, 4096, 3264}, 12);
+  const Outputs expected = run(problem, kPlain);
+  ptx::EmulatedRuntime device(kFolder, {.multiprocessors = 2, .machine = {.schedule = ptx::Schedule::kRandom}});
+  const ScopedRuntime scope(&device);
+  Call call(&device, problem, "sm90");
+  Outputs found(problem, kPlain);
+  call.attach(&found);
+  call.take_workspace();
+  ASSERT_EQ(isobit_linear_logp(&call.args(), nullptr), ISOBIT_OK) << isobit_last_error();
+  call.fetch();
+  expect_clean(device, "paced");
+  EXPECT_EQ(expected.bytes(), found.bytes());
 }
 
 // Shards with odd borders, merged.
