@@ -11,8 +11,8 @@
 
 namespace isobit::linear_logp::cuda {
 
-constexpr int kMergeThreads = 512;
-constexpr int kRoundNodes = 256;  // of level 1
+constexpr int kMergeThreads = 256;  // several blocks of a multiprocessor overlap loads and tails
+constexpr int kRoundNodes = 256;    // of level 1
 constexpr int kCarryLevels = kMaxLevel + 1;
 
 // nodes[...][row] so that neighbouring threads touch neighbouring words.
@@ -67,7 +67,7 @@ __device__ __forceinline__ void carry_up(NodeArray<kCarryLevels, kRows>& carry, 
 }
 
 template <bool kEntropy, int kRows>
-__global__ void __launch_bounds__(kMergeThreads, 1) merge_rows(const __grid_constant__ Job job) {
+__global__ void __launch_bounds__(kMergeThreads, 3) merge_rows(const __grid_constant__ Job job) {
   __shared__ MergeShared<kRows> shared;
   const Params& p = job.p;
   const int row_here = threadIdx.x % kRows;
