@@ -21,6 +21,11 @@ struct Clock {
     for (size_t i = 0; i < seen.size(); ++i) seen[i] = std::max(seen[i], other.seen[i]);
     for (size_t i = 0; i < proxied.size(); ++i) proxied[i] = std::max(proxied[i], other.proxied[i]);
   }
+  // What both know.
+  void meet(const Clock& other) {
+    for (size_t i = 0; i < seen.size(); ++i) seen[i] = std::min(seen[i], other.seen[i]);
+    for (size_t i = 0; i < proxied.size(); ++i) proxied[i] = std::min(proxied[i], other.proxied[i]);
+  }
   void proxy_fence() {
     for (size_t i = 0; i < seen.size(); ++i) proxied[i] = std::max(proxied[i], seen[i]);
   }

@@ -12,6 +12,8 @@ inline bool converged(Warp& w, LaneMask needed, LaneMask active) {
   return false;
 }
 
-bool is_warp_barrier(const Instruction& i);  // bar.warp.sync: lanes may meet at different places
+bool is_register_copy(const Instruction& i);  // mov of one 32-bit register to another
+bool owns_registers(const Instruction& i);    // wgmma.mma_async, which may go on with registers in flight
+bool is_warp_barrier(const Instruction& i);   // bar.warp.sync: lanes may meet at different places
 
 }  // namespace isobit::ptx

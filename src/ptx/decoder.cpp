@@ -102,6 +102,12 @@ void Decoder::check_class(const Operand& operand, Type type) const {
        " register where the instruction wants ." + std::string(name_of(type)));
 }
 
+Slot Decoder::register_row(const Operand& operand) {
+  const Slot row = scope_.row_of(operand.reg);
+  out_.rows.push_back(row);
+  return row;
+}
+
 Slot Decoder::immediate(const Operand& operand, Type type) {
   if (type == Type::kPred) fail("a literal cannot stand for a predicate");
   if (operand.kind == OperandKind::kFloat32) {
@@ -131,7 +137,7 @@ Slot Decoder::source(const Operand& operand, Type type) {
   switch (operand.kind) {
     case OperandKind::kRegister:
       check_class(operand, type);
-      return scope_.row_of(operand.reg);
+      return register_row(operand);
     case OperandKind::kInteger:
     case OperandKind::kFloat32:
     case OperandKind::kFloat64:
@@ -153,7 +159,7 @@ Slot Decoder::destination(const Operand& operand, Type type) {
   if (operand.kind == OperandKind::kSink) return scope_.scratch();
   if (operand.kind != OperandKind::kRegister || operand.negated) fail("the destination must be a register");
   check_class(operand, type);
-  return scope_.row_of(operand.reg);
+  return register_row(operand);
 }
 
 Slot Decoder::predicate(const Operand& operand) {
@@ -205,7 +211,7 @@ Slot Decoder::loose_register(const Operand& o, Type type, bool is_destination, b
   if (o.kind == OperandKind::kRegister && o.type != Type::kPred && bits_of(o.type) > bits_of(type)) {
     if (is_float(type) && is_float(o.type)) fail("a wider float register cannot hold this type");
     wide = bits_of(o.type) > 32;
-    return scope_.row_of(o.reg);
+    return register_row(o);
   }
   return is_destination ? destination(o, type) : source(o, type);
 }

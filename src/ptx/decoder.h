@@ -97,6 +97,7 @@ class Decoder {
   [[noreturn]] void fail(const std::string& message) const;
 
  private:
+  Slot register_row(const Operand& operand);
   Slot immediate(const Operand& operand, Type type);
   Slot special_source(const Operand& operand, Type type);
   void check_class(const Operand& operand, Type type) const;

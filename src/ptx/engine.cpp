@@ -50,6 +50,7 @@ AsyncHandle Engine::begin_operation(Warp& warp) {
   if (RaceChecker* races = warp.cta.cluster.races.get()) {
     operation->clock = warp.clock;
     operation->agent = races->new_operation(operation->clock);
+    operation->epoch = operation->clock.seen[static_cast<size_t>(operation->agent)];
   }
   ++report_.statistics.async_operations;
   return operation;
@@ -121,9 +122,27 @@ bool Engine::round(bool& ran) {
   return progress_ != before;
 }
 
+// Every copy out of shared memory must have been waited for by the thread that started it.
+void Engine::check_waited(const Cluster& cluster) {
+  for (const auto& cta : cluster.ctas) {
+    for (const auto& warp : cta->warps) {
+      for (const CommitGroups& g : warp->bulk_copies) {
+        const bool committed =
+            std::any_of(g.closed.begin(), g.closed.end(), [](const auto& group) { return !group.empty(); });
+        if (g.open.empty() && !committed) continue;
+        const auto& operations = g.open.empty() ? g.closed.front() : g.open;
+        if (operations.empty()) continue;
+        current_ = warp.get();
+        add_finding(FindingKind::kRace, operations.front()->pc, -5, "the thread ended before this copy was waited for");
+      }
+    }
+  }
+}
+
 // A cluster that has ended: its operations must not outlive its shared memory.
 void Engine::finish_cluster(size_t index) {
   const Cluster* cluster = resident_[index].get();
+  if (options_.check_races) check_waited(*cluster);
   for (size_t i = 0; i < pending_.size();) {
     if (pending_[i]->cluster != cluster) {
       ++i;

@@ -21,6 +21,7 @@ struct AsyncOperation {
   int32_t pc = 0;
   Clock clock;
   int agent = 0;
+  uint32_t epoch = 0;  // of the agent
 };
 
 class Engine {
@@ -63,6 +64,7 @@ class Engine {
   void complete(size_t index);
   bool complete_one();
   void finish_cluster(size_t index);
+  void check_waited(const Cluster& cluster);
   void report_waiting(FindingKind kind, const char* what);
   void run_warp(Warp& warp, int quantum, bool& ran);
   Finding make_finding(FindingKind kind, int32_t pc, const std::string& message) const;

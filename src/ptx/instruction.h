@@ -45,6 +45,7 @@ struct Instruction {
   uint32_t mode = 0;  // meaning belongs to the handler
   int64_t immediate = 0;
   std::vector<Slot> list, list2;
+  std::vector<Slot> rows;  // every register operand, predicates aside, in the order of decoding
   int line = 0;
   std::string_view text;
 };

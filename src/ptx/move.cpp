@@ -1,5 +1,6 @@
 // mov in all its forms, and address conversions.
 #include "ptx/addresses.h"
+#include "ptx/collective.h"
 #include "ptx/families.h"
 #include "ptx/lanes.h"
 
@@ -150,6 +151,10 @@ struct RankOf {
 };
 
 }  // namespace
+
+bool is_register_copy(const Instruction& i) {
+  return i.handler == Handler{map_lanes<Copy, uint32_t, uint32_t>} && i.rows.size() == 2;
+}
 
 void decode_mov(Decoder& d) {
   const Type type = d.take_type();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 
 namespace isobit::ptx {
@@ -22,6 +23,22 @@ bool holds_entry(const std::string& text, std::string_view kernel) {
     if (end == text.size() || text[end] == '(' || text[end] == ' ' || text[end] == '\n') return true;
   }
   return false;
+}
+
+// Parses a text once in the life of the process. A module with variables that kernels write is never shared.
+std::variant<std::shared_ptr<Module>, Error> parse_once(const std::string& text) {
+  static std::mutex mutex;
+  static std::map<std::pair<size_t, size_t>, std::shared_ptr<Module>> parsed;
+  const std::lock_guard lock(mutex);
+  const std::pair key{std::hash<std::string>{}(text), text.size()};
+  if (const auto it = parsed.find(key); it != parsed.end()) return it->second;
+  auto result = Module::parse(text);
+  if (const Error* error = std::get_if<Error>(&result)) return *error;
+  auto module = std::make_shared<Module>(std::move(std::get<Module>(result)));
+  const auto& symbols = module->symbols();
+  if (std::none_of(symbols.begin(), symbols.end(), [](const auto& s) { return s->writable; }))
+    parsed.emplace(key, module);
+  return module;
 }
 
 }  // namespace
@@ -57,11 +74,11 @@ std::variant<Module*, Error> PtxLibrary::find(std::string_view kernel, int capab
     if (f.text.empty()) f.text = read_text(f.path);
     if (!holds_entry(f.text, kernel)) continue;
     if (!f.module) {
-      auto parsed = Module::parse(f.text);
+      auto parsed = parse_once(f.text);
       if (const Error* error = std::get_if<Error>(&parsed)) {
         return Error{error->line, f.path + ":" + std::to_string(error->line) + ": " + error->message};
       }
-      f.module = std::make_unique<Module>(std::move(std::get<Module>(parsed)));
+      f.module = std::get<std::shared_ptr<Module>>(parsed);
     }
     return f.module.get();
   }

@@ -26,7 +26,7 @@ class PtxLibrary {
     int architecture = 0;
     bool specific = false;  // 90a or 100f: for that capability (or family) alone
     std::string text;
-    std::unique_ptr<Module> module;
+    std::shared_ptr<Module> module;
   };
 
   std::vector<File> files_;

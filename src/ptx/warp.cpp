@@ -176,6 +176,12 @@ void Warp::retire(LaneMask ending) {
   for (LaneGroup& other : groups) other.parked = false;
 }
 
+void Warp::check_in_flight(const Instruction& i) {
+  if (in_flight.touched_by(i, is_register_copy(i))) {
+    engine.add_finding(FindingKind::kRace, pc, -4, "touches a register of a wgmma that was not waited for");
+  }
+}
+
 // Runs the first group until it meets another, ends, waits, or the quantum is used.
 Warp::StopReason Warp::step_group(int& quantum) {
   const std::vector<Instruction>& code = engine.kernel().code;
@@ -191,6 +197,7 @@ Warp::StopReason Warp::step_group(int& quantum) {
     pc = g.pc;
     const Instruction& i = code[static_cast<size_t>(pc)];
     const LaneMask active = guard_lanes(i, g.lanes);
+    if (!in_flight.empty() && active && !owns_registers(i)) check_in_flight(i);
     ++statistics.warp_instructions;
     statistics.lane_instructions += static_cast<uint64_t>(std::popcount(active));
     switch (i.flow) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ptx/clock.h"
+#include "ptx/in_flight.h"
 #include "ptx/instruction.h"
 
 namespace isobit::ptx {
@@ -86,6 +87,7 @@ class Warp {
   std::array<CommitGroups, kLanes> copies;       // cp.async
   std::array<CommitGroups, kLanes> bulk_copies;  // cp.async.bulk
   CommitGroups multiplies;                       // wgmma
+  InFlightRegisters in_flight;                   // of wgmma; kept only for the race checker
   bool multiply_fenced = false;                  // a wgmma.fence since the last wait
 
   int agent = 0;
@@ -100,6 +102,7 @@ class Warp {
   void branch(LaneMask taken, int32_t target);
   void branch_table(const Instruction& i, LaneMask taken);
   void retire(LaneMask ending);
+  void check_in_flight(const Instruction& i);
   bool release_warp_barrier();
 
   std::vector<uint32_t> words_;

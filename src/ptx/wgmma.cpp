@@ -1,5 +1,6 @@
 // wgmma: m64nNk16 on bf16 and fp16 with fp32 accumulators, by the four warps of a warpgroup together. The values are
 // computed at the issue; the race checker keeps the operation's reads of shared memory open until a wait covers it.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -107,7 +108,9 @@ void perform(Warp& last, const Instruction& i) {
       throw ExecutionFault{FindingKind::kConvergence, "the warps of the warpgroup execute different instructions"};
   }
   const AsyncHandle operation = last.engine.begin_operation(last);
-  for (Warp* w : warps) operation->clock.join(w->clock);
+  // The instruction orders nothing between the warps: each reads what it knows of itself.
+  for (Warp* w : warps) operation->clock.meet(w->clock);
+  if (!operation->clock.empty()) operation->clock.seen[static_cast<size_t>(operation->agent)] = operation->epoch;
   operation->done = true;
   thread_local Operands x;
   const int n = static_cast<int>(i.immediate);
@@ -126,6 +129,10 @@ void perform(Warp& last, const Instruction& i) {
   for (int k = 0; k < kWarps; ++k) {
     write_d(*warps[k], i, 16 * k, x);
     warps[k]->multiplies.open.push_back(operation);
+    if (!last.engine.options().check_races) continue;
+    std::vector<Slot> rows = i.list;
+    rows.insert(rows.end(), i.list2.begin(), i.list2.end());
+    warps[k]->in_flight.start(operation.get(), std::move(rows));
   }
   ++last.engine.statistics().mma;
 }
@@ -147,9 +154,17 @@ void commit_group(Warp& w, const Instruction&, LaneMask active) {
   if (converged(w, kAllLanes, active)) commit(w.multiplies);
 }
 
+bool is_pending(const CommitGroups& groups, const void* operation) {
+  const auto is_it = [&](const AsyncHandle& o) { return o.get() == operation; };
+  if (std::any_of(groups.open.begin(), groups.open.end(), is_it)) return true;
+  return std::any_of(groups.closed.begin(), groups.closed.end(),
+                     [&](const auto& group) { return std::any_of(group.begin(), group.end(), is_it); });
+}
+
 void wait_group(Warp& w, const Instruction& i, LaneMask active) {
   if (!converged(w, kAllLanes, active)) return;
   wait_for_groups(w, w.multiplies, i.mode);
+  w.in_flight.finish([&](const void* operation) { return !is_pending(w.multiplies, operation); });
   w.multiply_fenced = false;
 }
 
@@ -212,6 +227,8 @@ void decode_multiply(Decoder& d) {
 }
 
 }  // namespace
+
+bool owns_registers(const Instruction& i) { return i.handler == multiply; }
 
 void decode_wgmma(Decoder& d) {
   d.require("sync");

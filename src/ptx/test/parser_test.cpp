@@ -68,7 +68,8 @@ TEST(Parser, ModuleErrorsNameTheLine) {
 
 TEST(Parser, ScopesHideRegistersAndLabels) {
   const Words out = evaluate(R"(
-    { .reg .b32 t; .reg .pred q; mov.b32 t, 7; setp.eq.s32 q, t, 7; @q bra DONE; mov.b32 %r10, 1; DONE: add.s32 %r11, t, 1; }
+    { .reg .b32 t; .reg .pred q; mov.b32 t, 7; setp.eq.s32 q, t, 7; @q bra DONE; mov.b32 %r10, 1;
+      DONE: add.s32 %r11, t, 1; }
     { .reg .b32 t; mov.b32 t, 9; bra DONE; mov.b32 t, 0; DONE: mov.b32 %r12, t; })",
                              {1, 2, 3, 4});
   EXPECT_EQ(out, (Words{0, 8, 9, 0}));

@@ -114,7 +114,8 @@ TEST(Synchronization, ReleaseAndAcquireThroughAnAtomicOrder) {
   const char* body = R"(
     setp.ge.u32 %p1, %r60, 32; @%p1 bra CONSUMER;
     st.shared.b32 [space], 7; FENCE atom.SEM_RELEASE.cta.shared.exch.b32 %r9, [space+128], 1; bra END;
-    CONSUMER: bar.warp.sync -1; SPIN: ld.SEM_ACQUIRE.cta.shared.b32 %r9, [space+128]; setp.ne.u32 %p2, %r9, 1; @%p2 bra SPIN; FENCE
+    CONSUMER: bar.warp.sync -1; SPIN: ld.SEM_ACQUIRE.cta.shared.b32 %r9, [space+128];
+    setp.ne.u32 %p2, %r9, 1; @%p2 bra SPIN; FENCE
     ld.shared.b32 %r10, [space]; END:)";
   const auto variant = [&](const std::string& release, const std::string& acquire, const std::string& fence) {
     std::string text = with(with(body, "SEM_RELEASE", release), "SEM_ACQUIRE", acquire);

@@ -3,55 +3,18 @@
 
 #include <cstring>
 
-#include "ptx/emulation.h"
-#include "ptx/tensor_map.h"
-#include "ptx/test/conformance/cases.h"
+#include "ptx/test/conformance/run_case.h"
 
 namespace isobit::ptx::conformance {
 namespace {
 
-const std::string kFolder = std::string(ISOBIT_SOURCE_DIR) + "/src/ptx/test/conformance/";
-
-struct alignas(64) MapBytes {
-  unsigned char bytes[128] = {};
-};
-
-MapBytes encode(const Map& map, const void* in, const void* out) {
-  MapBytes bytes;
-  if (!map.used) return bytes;
-  TensorMapDescription d;
-  d.address = reinterpret_cast<uint64_t>(map.over_output ? out : in) + map.byte_offset;
-  d.shape[0] = map.columns;
-  d.shape[1] = map.rows;
-  d.stride_bytes[0] = map.row_bytes;
-  d.box[0] = map.box_columns;
-  d.box[1] = map.box_rows;
-  d.swizzle = static_cast<Swizzle>(map.swizzle);
-  const auto error = encode_tensor_map(d, &bytes);
-  EXPECT_FALSE(error.has_value()) << *error;
-  return bytes;
-}
-
 std::vector<uint32_t> run(const Case& c, Module& module, const ScheduleCase& schedule) {
-  MachineOptions options;
-  options.schedule = schedule.schedule;
-  options.seed = schedule.seed;
-  options.check_races = true;
-  Machine machine(options);
-  const std::vector<uint32_t> input = input_of(c), initial = output_of(c);
-  DeviceBuffer in(machine, input.size() * 4, true), out(machine, initial.size() * 4, true);
-  std::memcpy(in.data(), input.data(), in.size());
-  std::memcpy(out.data(), initial.data(), out.size());
-  MapBytes map_a = encode(c.map_a, in.data(), out.data()), map_b = encode(c.map_b, in.data(), out.data());
-  void *in_address = in.data(), *out_address = out.data();
-  const void* parameters[] = {&map_a, &map_b, &in_address, &out_address};
-  const Report report =
-      machine.launch(module, c.kernel, {{c.grid, 1, 1}, {c.block, 1, 1}, {c.cluster, 1, 1}, 0}, parameters, 4);
-  EXPECT_EQ(report.text(), "") << c.name << " " << schedule.name;
-  return {out.as<uint32_t>(), out.as<uint32_t>() + initial.size()};
+  const Result result = run_case(c, module, schedule);
+  EXPECT_EQ(result.report.text(), "") << c.name << " " << schedule.name;
+  return result.out;
 }
 
-std::string golden_of(const Case& c) { return read_file(kFolder + "golden/" + c.name + ".bin"); }
+std::string golden_of(const Case& c) { return read_file(source_folder() + "golden/" + c.name + ".bin"); }
 
 std::vector<Case> cases_with_golden() {
   std::vector<Case> recorded;
@@ -62,7 +25,7 @@ std::vector<Case> cases_with_golden() {
 }
 
 Module parse(const Case& c) {
-  auto parsed = Module::parse(read_file(kFolder + c.file));
+  auto parsed = Module::parse(read_file(source_folder() + c.file));
   const Error* error = std::get_if<Error>(&parsed);
   EXPECT_EQ(error, nullptr) << c.file << ":" << error->line << ": " << error->message;
   return error ? Module() : std::move(std::get<Module>(parsed));
