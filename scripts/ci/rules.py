@@ -102,6 +102,24 @@ def room_shape(root: Path) -> list[str]:
     return problems
 
 
+def room_runs_in_the_interpreter(root: Path) -> list[str]:
+    """A room with kernels has a test that runs them without a GPU: one that includes ptx/emulation.h."""
+    rooms: dict[str, bool] = {}
+    for path in tracked_files(root):
+        if not path.is_relative_to(Path("src/ops")) or len(path.parts) < 5:
+            continue
+        room, folder = path.parts[2:4]
+        if ARCH_FOLDER.match(folder):
+            rooms.setdefault(room, False)
+        elif folder == "test" and "ptx/emulation.h" in _read(root, path):
+            rooms[room] = True
+    return [
+        f"src/ops/{room}: no test runs its kernels in the interpreter"
+        for room, runs in sorted(rooms.items())
+        if not runs
+    ]
+
+
 def device_code_suffix(root: Path) -> list[str]:
     """.cu and .cuh are for files with device code, or with kernels that they include."""
     pattern = re.compile(r"__(global|device|shared|constant)__|__CUDA_ARCH__|<<<|ISOBIT_HD|\basm\b|#include .*\.cuh\"")
@@ -149,6 +167,7 @@ RULES = (
     file_length,
     function_length,
     room_shape,
+    room_runs_in_the_interpreter,
     device_code_suffix,
     words,
     public_headers_name_no_private_file,

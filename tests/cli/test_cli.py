@@ -30,7 +30,7 @@ def test_wrong_usage_is_exit_code_2_and_leaves_stdout_alone(words):
     assert done.stderr
 
 
-@pytest.mark.parametrize("command", ["info", "list", "check", "bench", "compare"])
+@pytest.mark.parametrize("command", ["info", "list", "check", "bench", "compare", "emulate"])
 def test_help_has_no_escape_codes(command):
     done = isobit(command, "--help")
     assert done.returncode == 0
@@ -178,3 +178,56 @@ def test_check_passes_and_a_planted_fault_fails_it():
         spoilt = isobit(*words, *extra, "--plant-fault")
         assert spoilt.returncode == 1
         assert not all(json.loads(line)["passed"] for line in spoilt.stdout.splitlines())
+
+
+SCALE = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry scale(.param .u64 data, .param .f32 factor, .param .u32 count) {
+  .reg .pred %p<2>;
+  .reg .b32 %r<4>;
+  .reg .f32 %f<4>;
+  .reg .b64 %d<4>;
+  ld.param.u64 %d1, [data];
+  ld.param.f32 %f1, [factor];
+  ld.param.u32 %r1, [count];
+  mov.u32 %r2, %tid.x;
+  setp.ge.u32 %p1, %r2, %r1;
+  @%p1 ret;
+  mul.wide.u32 %d2, %r2, 4;
+  add.s64 %d3, %d1, %d2;
+  ld.global.f32 %f2, [%d3];
+  mul.rn.f32 %f3, %f2, %f1;
+  st.global.f32 [%d3], %f3;
+  ret;
+}
+"""
+
+
+def emulate_scale(folder, count, *options):
+    (folder / "scale.ptx").write_text(SCALE)
+    np.arange(40, dtype=np.float32).tofile(folder / "data.bin")
+    data = f"in:{folder / 'data.bin'}={folder / 'result.bin'}"
+    return isobit("emulate", folder / "scale.ptx", "--block", 64, *options, data, "f32:1.5", f"u32:{count}")
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy", "random"])
+def test_emulate_runs_a_kernel_with_arguments_from_files(schedule, tmp_path):
+    done = emulate_scale(tmp_path, 40, "--schedule", schedule)
+    assert (done.returncode, done.stdout) == (0, "")
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "result.bin", np.float32), 1.5 * np.arange(40))
+
+
+def test_emulate_reports_an_access_past_the_end(tmp_path):
+    done = emulate_scale(tmp_path, 41)
+    assert done.returncode == 1
+    assert done.stdout.startswith("out-of-bounds: line 17 [ld.global.f32 %f2, [%d3]]")
+    finding = json.loads(emulate_scale(tmp_path, 41, "--json").stdout)
+    assert (finding["kind"], finding["line"], finding["warp"]) == ("out-of-bounds", 17, 1)
+
+
+def test_emulate_refuses_what_it_does_not_know(tmp_path):
+    (tmp_path / "bad.ptx").write_text(SCALE.replace("mul.rn.f32", "mul.rn.magic.f32"))
+    done = isobit("emulate", tmp_path / "bad.ptx")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "bad.ptx:18: unknown modifier .magic" in done.stderr
