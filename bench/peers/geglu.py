@@ -27,7 +27,8 @@ from isobit._tensor import BF16, FP16, FP32, Tensor
 DTYPES = {"bfloat16": (torch.bfloat16, BF16), "float16": (torch.float16, FP16), "float32": (torch.float32, FP32)}
 SHAPES = [(r, c) for r in (1024, 8192) for c in (4096, 8192, 8193, 11008, 14336, 18944, 29568)]
 CUDA = 2
-FLUSH_BYTES = 512 << 20
+FLUSH_BYTES = 256 << 20
+SLEEP_CYCLES = 3_000_000  # about 1.5 ms on an H200
 
 
 def view(tensor: torch.Tensor) -> Tensor:
@@ -98,6 +99,7 @@ class Timer:
         prepared = prepare()
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         self.flush.zero_()
+        torch.cuda._sleep(SLEEP_CYCLES)  # the host enqueues all of `run` meanwhile, so launch overhead is not timed
         begin.record()
         run(prepared)
         end.record()
@@ -107,9 +109,11 @@ class Timer:
     def median_ms(self, prepare, run) -> float:
         for _ in range(3):
             first = self.once(prepare, run)
-        for _ in range(min(200, int(self.warmup_ms / first) + 1)):
+        for _ in range(min(200, int(self.warmup_ms / (first + 2)) + 1)):
             self.once(prepare, run)
-        return statistics.median(self.once(prepare, run) for _ in range(min(400, max(5, int(self.rep_ms / first)))))
+        return statistics.median(
+            self.once(prepare, run) for _ in range(min(400, max(5, int(self.rep_ms / (first + 2)))))
+        )
 
 
 def modes(function, gate, up, d_out, clobbers: bool):

@@ -32,6 +32,12 @@ __device__ __forceinline__ void load_words(const void* address, uint32_t (&words
   }
 }
 
+// One element or word.
+template <bool kReadOnly, class T>
+__device__ __forceinline__ T load_one(const T* address) {
+  return kReadOnly ? __ldg(address) : *address;
+}
+
 // Stores data that is not read again soon.
 template <int kWords>
 __device__ __forceinline__ void store_words(void* address, const uint32_t (&words)[kWords]) {
@@ -102,8 +108,8 @@ struct Words<numerics::Fp32> {
 // Elements of two tensors that alternate in memory, x0 y0 x1 y1 ...: splits words that hold couples into words of one
 // tensor each. first and second exchange their roles if y is wanted first.
 template <class Format, int kWords>
-__device__ __forceinline__ void split_couples(const uint32_t (&couples)[2 * kWords], bool swapped,
-                                              uint32_t (&first)[kWords], uint32_t (&second)[kWords]) {
+__device__ __forceinline__ void split_couples(const uint32_t* couples, bool swapped, uint32_t (&first)[kWords],
+                                              uint32_t (&second)[kWords]) {
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
     uint32_t even = couples[2 * i];

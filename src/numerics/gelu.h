@@ -127,8 +127,8 @@ ISOBIT_HD float tanh_weight(float e) {
   }
 }
 
-// Phi(-w) times 2^48 as 2^(polynomial of degree 9); the polynomial is -1 at w = 0 and makes a relative error of at
-// most 2.0e-5, less near 0, where bf16 and fp16 have most of their values.
+// Phi(-w) times 2^48 as 2^(polynomial of degree 9); the polynomial is -1 at w = 0 and makes a relative error of at most
+// 2.0e-5, less near 0, where bf16 and fp16 have most of their values.
 ISOBIT_HD float erf_weight_short(float w) {
   float p = fma_rn(-2.11892481e-09f, w, 1.51641686e-07f);
   p = fma_rn(p, w, -4.77636922e-06f);
@@ -156,16 +156,27 @@ ISOBIT_HD float erf_exponential(float w) {
   }
 }
 
-// e times a rational of degrees (4, 5) that is Phi(-w) exp(w^2 / 2) to 5e-9; every coefficient is positive.
+// e times a rational that is Phi(-w) exp(w^2 / 2): of degrees (3, 4) to 4.7e-7, of degrees (4, 5) to 5e-9 when it is
+// compensated; every coefficient is positive, so nothing cancels.
+template <GeluSequence kSequence>
 ISOBIT_HD float erf_weight(float w, float e) {
-  float n = fma_rn(w, 0.00402020573f, 0.0399842732f);
-  n = fma_rn(w, n, 0.181307054f);
-  n = fma_rn(w, n, 0.43568671f);
+  float n, d;
+  if constexpr (kSequence == GeluSequence::kCompensated) {
+    n = fma_rn(w, 0.00402020573f, 0.0399842732f);
+    n = fma_rn(w, n, 0.181307054f);
+    n = fma_rn(w, n, 0.43568671f);
+    d = fma_rn(w, 0.0100770181f, 0.100233091f);
+    d = fma_rn(w, d, 0.464381114f);
+    d = fma_rn(w, d, 1.19448543f);
+    d = fma_rn(w, d, 1.66925834f);
+  } else {
+    n = fma_rn(w, 0.0170497447f, 0.119619988f);
+    n = fma_rn(w, n, 0.362205446f);
+    d = fma_rn(w, 0.0427421182f, 0.299646497f);
+    d = fma_rn(w, d, 0.953975022f);
+    d = fma_rn(w, d, 1.52228177f);
+  }
   n = fma_rn(w, n, 0.5f);
-  float d = fma_rn(w, 0.0100770181f, 0.100233091f);
-  d = fma_rn(w, d, 0.464381114f);
-  d = fma_rn(w, d, 1.19448543f);
-  d = fma_rn(w, d, 1.66925834f);
   d = fma_rn(w, d, 1.0f);
   // 1/d: a seed from the bits (relative error below 0.13), two cubic steps.
   float y = bits_float(0x7EF311C7u - float_bits(d));
@@ -174,6 +185,7 @@ ISOBIT_HD float erf_weight(float w, float e) {
   residual = fma_rn(-d, y, 1.0f);
   y = fma_rn(y, fma_rn(residual, residual, residual), y);
   const float ratio = mul_rn(n, y);
+  if constexpr (kSequence != GeluSequence::kCompensated) return mul_rn(e, ratio);
   return mul_rn(e, fma_rn(fma_rn(-d, ratio, n), y, ratio));
 }
 
@@ -182,8 +194,8 @@ ISOBIT_HD float value(float a, float w, float q) { return fma_rn(-w, q, relu(a))
 
 }  // namespace gelu_detail
 
-// gelu(a). The erf form has no long sequence of its own for the value: kLong and kCompensated give what
-// gelu_and_slope gives.
+// gelu(a). The erf form has no long sequence of its own for the value: kLong and kCompensated give what gelu_and_slope
+// gives.
 template <Gelu kGelu, GeluSequence kSequence>
 ISOBIT_HD float gelu(float a) {
   using namespace gelu_detail;
@@ -194,7 +206,7 @@ ISOBIT_HD float gelu(float a) {
   } else if constexpr (kSequence == GeluSequence::kShort) {
     lifted_weight = erf_weight_short(w);
   } else {
-    lifted_weight = erf_weight(w, erf_exponential<kSequence>(w));
+    lifted_weight = erf_weight<kSequence>(w, erf_exponential<kSequence>(w));
   }
   return value(a, w, mul_rn(lifted_weight, kDrop));
 }
@@ -216,7 +228,7 @@ ISOBIT_HD GeluAndSlope gelu_and_slope(float a) {
   } else {
     const float w = clamped_magnitude(a, kErfLimit);
     const float e = erf_exponential<kSequence>(w);
-    const float q = mul_rn(erf_weight(w, e), kDrop);
+    const float q = mul_rn(erf_weight<kSequence>(w, e), kDrop);
     const float density = mul_rn(mul_rn(w, 0.398942292f * kDrop), e);
     return {value(a, w, q), add_rn(a > 0.0f ? sub_rn(1.0f, q) : q, with_sign(density, a))};
   }

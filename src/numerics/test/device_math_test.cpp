@@ -15,18 +15,26 @@ namespace {
 
 constexpr uint32_t kChunk = 1u << 26;
 
+// The number of outputs, of the inputs first, first + 1, ..., that the host computes otherwise; one such input goes to
+// *example. The function is looked up once, so that the compiler may vectorise it.
 template <int kFunction = 0>
-uint32_t apply_by_number(Function function, uint32_t bits) {
+uint64_t differences_of(Function function, uint32_t first, const uint32_t* outputs, uint32_t count,
+                        std::atomic<uint64_t>* example) {
+  uint64_t differences = 0;
   if constexpr (kFunction < static_cast<int>(Function::kCount)) {
     constexpr Function kThis = static_cast<Function>(kFunction);
-    return function == kThis ? apply<kThis>(bits) : apply_by_number<kFunction + 1>(function, bits);
+    if (function != kThis) return differences_of<kFunction + 1>(function, first, outputs, count, example);
+    for (uint32_t i = 0; i < count; ++i) differences += apply<kThis>(first + i) != outputs[i];
+    for (uint32_t i = 0; differences > 0 && i < count; ++i) {
+      if (apply<kThis>(first + i) != outputs[i]) *example = first + i;
+    }
   }
-  return 0;
+  return differences;
 }
 
-// The number of outputs that the host computes otherwise; the pattern of one of them in *example.
 uint64_t count_differences(Function function, uint32_t first, const std::vector<uint32_t>& outputs,
                            std::atomic<uint64_t>* example) {
+  constexpr uint32_t kPiece = 4096;
   const uint32_t workers = std::max(1u, std::thread::hardware_concurrency());
   const auto size = static_cast<uint32_t>(outputs.size());
   std::atomic<uint64_t> differences{0};
@@ -34,12 +42,9 @@ uint64_t count_differences(Function function, uint32_t first, const std::vector<
   for (uint32_t worker = 0; worker < workers; ++worker) {
     threads.emplace_back([&, worker] {
       uint64_t mine = 0;
-      for (uint32_t i = worker * 64; i < size; i += workers * 64) {
-        for (uint32_t j = i; j < i + 64; ++j) {
-          if (apply_by_number(function, first + j) == outputs[j]) continue;
-          ++mine;
-          *example = first + j;
-        }
+      for (uint32_t i = worker * kPiece; i < size; i += workers * kPiece) {
+        const uint32_t count = std::min(kPiece, size - i);
+        mine += differences_of(function, first + i, outputs.data() + i, count, example);
       }
       differences += mine;
     });

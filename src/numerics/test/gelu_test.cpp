@@ -86,14 +86,14 @@ TEST(Gelu, ErrorOfTheValue) {
   expect_within(worst_value<Gelu::kTanh, GeluSequence::kLong>(), 9.5, 125);
   expect_within(worst_value<Gelu::kTanh, GeluSequence::kCompensated>(), 2.5, 6.5);
   expect_within(worst_value<Gelu::kErf, GeluSequence::kShort>(), 340, 2100);
-  expect_within(worst_value<Gelu::kErf, GeluSequence::kLong>(), 8.5, 90);
+  expect_within(worst_value<Gelu::kErf, GeluSequence::kLong>(), 16, 95);
   expect_within(worst_value<Gelu::kErf, GeluSequence::kCompensated>(), 5.3, 9.3);
 }
 
 TEST(Gelu, ErrorOfTheSlope) {
   EXPECT_LE((worst_slope<Gelu::kTanh, GeluSequence::kLong>()), 1.4e-7);
   EXPECT_LE((worst_slope<Gelu::kTanh, GeluSequence::kCompensated>()), 1.4e-7);
-  EXPECT_LE((worst_slope<Gelu::kErf, GeluSequence::kLong>()), 1.6e-7);
+  EXPECT_LE((worst_slope<Gelu::kErf, GeluSequence::kLong>()), 3.5e-7);
   EXPECT_LE((worst_slope<Gelu::kErf, GeluSequence::kCompensated>()), 1.6e-7);
 }
 

@@ -9,14 +9,9 @@ Operand operand_at(const Matrix& matrix, int64_t row, int64_t column, int64_t si
 }
 
 Pair pair_at(const Matrix& first, const Matrix& second, int64_t row, int64_t column, int64_t size, int32_t step) {
-  Pair pair = {operand_at(first, row, column, size, step), operand_at(second, row, column, size, step), step, 0, 0};
-  if (step == 2) {
-    char* const lower = std::min(pair.first.data, pair.second.data);
-    pair.first_shift = static_cast<int32_t>(pair.first.data - lower);
-    pair.second_shift = static_cast<int32_t>(pair.second.data - lower);
-    pair.first.data = pair.second.data = lower;
-  }
-  return pair;
+  const Operand a = operand_at(first, row, column, size, step);
+  const Operand b = operand_at(second, row, column, size, step);
+  return {a, b, step, b.data < a.data};
 }
 
 }  // namespace

@@ -36,12 +36,11 @@ struct Operand {
   uint32_t row_bytes;
 };
 
-// gate and up, or d_gate and d_up. If they alternate (step 2), both data pointers are the lower tensor's and the shifts
-// lead to each tensor's first element.
+// gate and up, or d_gate and d_up. If they alternate (step 2), `swapped` says that second comes first in memory.
 struct Pair {
   Operand first, second;
   int32_t step;
-  int32_t first_shift, second_shift;  // bytes
+  bool swapped;
 };
 
 // The kernels' parameters.
@@ -51,8 +50,8 @@ struct Work {
   Operand out;     // forward: out; backward: d_out
   uint32_t rows;
   int32_t columns;
-  // Chunks start on lines of the anchor: out, or d_gate unless it alternates with d_up. Row r starts
-  // (lead + r * lead_step) mod line elements behind one.
+  // Chunks start on lines of the anchor: out, or d_gate unless it alternates with d_up. Row r starts (lead + r *
+  // lead_step) mod line elements behind one.
   uint32_t lead, lead_step;
   bool round_gelu;
   // Columns at which a whole vector of the output may start, [0, vector_starts), for the short way through the kernels;

@@ -5,20 +5,18 @@
 //   up   ─ 16 B a lane ─┼─ fp32 ─ one rounding ─ out, or d_gate and d_up
 //   d_out ──────────────┘
 //
-// Elements do not meet, so there is no shared memory and no barrier, and the schedule cannot show in the bits. A chunk
-// that lies inside the row and starts on a 16-byte boundary in every operand takes whole vectors; any other chunk is
-// gathered element by element, 32 neighbours at a time, and runs through the same arithmetic.
+// Elements do not meet, so there is no shared memory and no barrier, and the schedule cannot show in the bits. Three
+// ways lead through the same arithmetic (access.cuh): whole vectors, if every operand of the chunk starts on a 16-byte
+// boundary; vectors put together, for any other alignment and for alternating tensors; elements, at the ends of a row.
 // Forward loads go through the read-only path. Backward loads are plain, because d_gate and d_up may be written over
 // gate and up: every element is read by the lane that writes it, before it does.
 #pragma once
 
-#include "device/elements.cuh"
-#include "ops/geglu/cuda/config.h"
+#include "ops/geglu/cuda/access.cuh"
 #include "ops/geglu/element.h"
 
 namespace isobit::geglu::cuda {
 
-using device::Words;
 using numerics::Gelu;
 
 // Blocks of 32 kMaxWarps threads that fill a multiprocessor: of 1,536 threads on 8.6, 8.9, 11.0 and 12.x, else of
@@ -29,158 +27,7 @@ inline constexpr int kFullBlocks = 6;
 inline constexpr int kFullBlocks = 8;
 #endif
 
-// ---- operands --------------------------------------------------------------------------------------------------
-
-template <class Format>
-struct Layout {
-  using Element = typename Words<Format>::Element;
-  static constexpr int kSize = sizeof(Element);
-  static constexpr int kLaneColumns = kVectorBytes / kSize;
-  static constexpr int kChunk = 32 * kLaneColumns;
-  static constexpr uint32_t kLine = kLineBytes / kSize;
-  static constexpr int kQuadWords = 4 / Words<Format>::kElements;
-};
-
-// A chunk of a row: columns [start, start + kChunk), of which those in [0, columns) exist.
-struct Chunk {
-  int32_t start;
-  int32_t columns;
-  int32_t lane;
-};
-
-// Address of (row, column) of an operand with `step` elements from column to column.
-template <class Format>
-__device__ __forceinline__ char* address_of(const Operand& operand, uint32_t row, int32_t column, int32_t step) {
-  return operand.data + static_cast<uint64_t>(row) * operand.row_bytes +
-         static_cast<int64_t>(column) * (Layout<Format>::kSize * step);
-}
-
-__device__ __forceinline__ uint32_t low_bits(const char* pointer) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
-}
-
-// Four columns of a lane. As vectors they are neighbours, start + 128 q + 4 lane + (0..3); as elements they lie a warp
-// apart, so that the warp's accesses are neighbours: start + 32 (4 q + (0..3)) + lane.
-struct Quad {
-  Chunk chunk;
-  int32_t q;
-  bool vectors;
-  __device__ __forceinline__ int32_t column(int i) const {
-    return vectors ? chunk.start + 128 * q + 4 * chunk.lane + i : chunk.start + 32 * (4 * q + i) + chunk.lane;
-  }
-  __device__ __forceinline__ bool exists(int i) const {
-    return static_cast<uint32_t>(column(i)) < static_cast<uint32_t>(chunk.columns);
-  }
-};
-
-template <class Format, bool kReadOnly>
-__device__ __forceinline__ void load_elements(const char* first, int32_t stride, const Quad& quad,
-                                              uint32_t (&words)[Layout<Format>::kQuadWords]) {
-  using Element = typename Layout<Format>::Element;
-  constexpr int kElements = Words<Format>::kElements;
-#pragma unroll
-  for (int w = 0; w < Layout<Format>::kQuadWords; ++w) {
-    Element x[kElements] = {};
-#pragma unroll
-    for (int e = 0; e < kElements; ++e) {
-      const int i = w * kElements + e;
-      const auto* from = reinterpret_cast<const Element*>(first + i * stride);
-      if (quad.exists(i)) x[e] = kReadOnly ? __ldg(from) : *from;
-    }
-    words[w] = Words<Format>::join(x);
-  }
-}
-
-template <class Format>
-__device__ __forceinline__ void store_elements(char* first, int32_t stride, const Quad& quad,
-                                               const uint32_t (&words)[Layout<Format>::kQuadWords]) {
-  using Element = typename Layout<Format>::Element;
-  constexpr int kElements = Words<Format>::kElements;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    if (quad.exists(i))
-      *reinterpret_cast<Element*>(first + i * stride) = Words<Format>::element(words[i / kElements], i % kElements);
-  }
-}
-
-// An operand of step 1: out or d_out.
-template <class Format, bool kReadOnly>
-__device__ __forceinline__ void load_quad(const Operand& operand, uint32_t row, const Quad& quad,
-                                          uint32_t (&words)[Layout<Format>::kQuadWords]) {
-  const char* const from = address_of<Format>(operand, row, quad.column(0), 1);
-  if (quad.vectors) {
-    device::load_words<kReadOnly>(from, words);
-  } else {
-    load_elements<Format, kReadOnly>(from, 32 * Layout<Format>::kSize, quad, words);
-  }
-}
-
-template <class Format>
-__device__ __forceinline__ void store_quad(const Operand& operand, uint32_t row, const Quad& quad,
-                                           const uint32_t (&words)[Layout<Format>::kQuadWords]) {
-  char* const to = address_of<Format>(operand, row, quad.column(0), 1);
-  if (quad.vectors) {
-    device::store_words(to, words);
-  } else {
-    store_elements<Format>(to, 32 * Layout<Format>::kSize, quad, words);
-  }
-}
-
-// A pair of any step.
-template <class Format, bool kReadOnly>
-__device__ __forceinline__ void load_quad(const Pair& pair, uint32_t row, const Quad& quad,
-                                          uint32_t (&a)[Layout<Format>::kQuadWords],
-                                          uint32_t (&b)[Layout<Format>::kQuadWords]) {
-  constexpr int kWords = Layout<Format>::kQuadWords;
-  const char* const first = address_of<Format>(pair.first, row, quad.column(0), pair.step);
-  const char* const second = address_of<Format>(pair.second, row, quad.column(0), pair.step);
-  if (!quad.vectors) {
-    const int32_t stride = 32 * Layout<Format>::kSize * pair.step;
-    load_elements<Format, kReadOnly>(first + pair.first_shift, stride, quad, a);
-    load_elements<Format, kReadOnly>(second + pair.second_shift, stride, quad, b);
-  } else if (pair.step == 1) {
-    device::load_words<kReadOnly>(first, a);
-    device::load_words<kReadOnly>(second, b);
-  } else {
-    uint32_t couples[2 * kWords];
-    device::load_words<kReadOnly>(first, couples);
-    device::split_couples<Format>(couples, pair.first_shift != 0, a, b);
-  }
-}
-
-template <class Format>
-__device__ __forceinline__ void store_quad(const Pair& pair, uint32_t row, const Quad& quad,
-                                           const uint32_t (&a)[Layout<Format>::kQuadWords],
-                                           const uint32_t (&b)[Layout<Format>::kQuadWords]) {
-  constexpr int kWords = Layout<Format>::kQuadWords;
-  char* const first = address_of<Format>(pair.first, row, quad.column(0), pair.step);
-  char* const second = address_of<Format>(pair.second, row, quad.column(0), pair.step);
-  if (!quad.vectors) {
-    const int32_t stride = 32 * Layout<Format>::kSize * pair.step;
-    store_elements<Format>(first + pair.first_shift, stride, quad, a);
-    store_elements<Format>(second + pair.second_shift, stride, quad, b);
-  } else if (pair.step == 1) {
-    device::store_words(first, a);
-    device::store_words(second, b);
-  } else {
-    uint32_t couples[2 * kWords];
-    device::join_couples<Format>(a, b, pair.first_shift != 0, couples);
-    device::store_words(first, couples);
-  }
-}
-
-// Whether the quads of a chunk start on whole vectors of an operand: 4 elements, or 4 couples.
-template <class Format>
-__device__ __forceinline__ bool quads_aligned(const Operand& operand, uint32_t row, const Chunk& chunk, int32_t step) {
-  return (low_bits(address_of<Format>(operand, row, chunk.start, step)) & (4 * Layout<Format>::kSize * step - 1)) == 0;
-}
-template <class Format>
-__device__ __forceinline__ bool quads_aligned(const Pair& pair, uint32_t row, const Chunk& chunk) {
-  return quads_aligned<Format>(pair.first, row, chunk, pair.step) &&
-         quads_aligned<Format>(pair.second, row, chunk, pair.step);
-}
-
-// ---- arithmetic ----------------------------------------------------------------------------------------------------
+// ---- arithmetic -----------------------------------------------------------------------------------------------------
 
 // The values as a tensor would hold them.
 template <class Format>
@@ -188,9 +35,14 @@ __device__ __forceinline__ void round_values(float (&values)[Words<Format>::kEle
   Words<Format>::unpack(Words<Format>::pack(values), values);
 }
 
+// The arithmetic of a lane's words. `zero` is 0. Where the compiler cannot know that, every word waits for the one
+// before: without it ptxas computes all words at once, and to find the registers it puts loads behind half of the
+// arithmetic or spills (CUDA 13.0, sm_90). A literal 0 lets the words go side by side.
+
 // out goes to a.
 template <class Format, Gelu kGelu, int kWords>
-__device__ __forceinline__ void forward_words(uint32_t (&a)[kWords], const uint32_t (&b)[kWords], bool round_gelu) {
+__device__ __forceinline__ void forward_words(uint32_t (&a)[kWords], const uint32_t (&b)[kWords], bool round_gelu,
+                                              uint32_t zero) {
   constexpr int kElements = Words<Format>::kElements;
 #pragma unroll
   for (int w = 0; w < kWords; ++w) {
@@ -203,12 +55,11 @@ __device__ __forceinline__ void forward_words(uint32_t (&a)[kWords], const uint3
 #pragma unroll
     for (int e = 0; e < kElements; ++e) x[e] = out_of(x[e], y[e]);
     a[w] = Words<Format>::pack(x);
+    if (w + 1 < kWords) a[w + 1] ^= a[w] & zero;
   }
 }
 
-// d_gate goes to a and d_up to b. `zero` is 0, which the compiler does not know: every word waits for the one before.
-// Without that, ptxas computes all words at once, and to find the registers it puts the loads of b and d behind half of
-// the arithmetic (seen with CUDA 13.0 for sm_90).
+// d_gate goes to a and d_up to b.
 template <class Format, Gelu kGelu, int kWords>
 __device__ __forceinline__ void backward_words(uint32_t (&a)[kWords], uint32_t (&b)[kWords],
                                                const uint32_t (&d)[kWords], bool round_gelu, uint32_t zero) {
@@ -234,15 +85,19 @@ __device__ __forceinline__ void backward_words(uint32_t (&a)[kWords], uint32_t (
   }
 }
 
-// ---- one chunk of one row -----------------------------------------------------------------------------------------
+// ---- one chunk of one row -------------------------------------------------------------------------------------------
 //
-// run() gets the column of the lane's vector. All lanes of the warp take the same way, because the long one deals
-// elements across the warp.
+// run() gets the column of the lane's vector. All lanes of a warp take the same way.
 
-__device__ __forceinline__ bool all_whole(const Work& work, uint32_t row, int32_t column, uint32_t address_bits) {
-  const bool whole =
-      static_cast<uint32_t>(column) < work.vector_starts && row < work.rows && address_bits % kVectorBytes == 0;
-  return __all_sync(0xFFFFFFFFu, whole);
+// Whether the warp takes the short way: every lane's vector is whole or, at the ends of a row, has no column at all.
+template <class Format>
+__device__ __forceinline__ bool all_whole(const Work& work, uint32_t row, int32_t column, uint32_t address_bits,
+                                          bool* whole) {
+  const bool aligned = address_bits % kVectorBytes == 0;
+  *whole = static_cast<uint32_t>(column) < work.vector_starts && row < work.rows && aligned;
+  if (__all_sync(0xFFFFFFFFu, *whole)) return true;
+  const bool none = column >= work.columns || column <= -Layout<Format>::kLaneColumns;
+  return __all_sync(0xFFFFFFFFu, *whole || (none && aligned && work.vector_starts != 0));
 }
 
 template <class Format>
@@ -264,28 +119,43 @@ struct Forward {
     const char* const gate = address_of<Format>(work.inputs.first, row, column, 1);
     const char* const up = address_of<Format>(work.inputs.second, row, column, 1);
     char* const out = address_of<Format>(work.out, row, column, 1);
-    if (all_whole(work, row, column, low_bits(gate) | low_bits(up) | low_bits(out))) {
+    bool whole;
+    if (all_whole<Format>(work, row, column, low_bits(gate) | low_bits(up) | low_bits(out), &whole)) {
+      if (!whole) return;
       uint32_t a[4], b[4];
       device::load_words<true>(gate, a);
       device::load_words<true>(up, b);
-      forward_words<Format, kGelu>(a, b, false);
+      forward_words<Format, kGelu>(a, b, false, 0);
       device::store_words(out, a);
-    } else {
-      run_quads(work, row, chunk_of<Format>(work, column));
+    } else if (row < work.rows) {
+      const Chunk chunk = chunk_of<Format>(work, column);
+      if (inside<Format>(chunk) && takes_vectors<Format>(work.inputs, row, column)) {
+        run_vectors(work, row, column);
+      } else if (chunk.start < chunk.columns) {
+        run_elements(work, row, chunk);
+      }
     }
   }
 
-  static __device__ __forceinline__ void run_quads(const Work& work, uint32_t row, const Chunk& chunk) {
-    if (row >= work.rows || chunk.start >= work.columns) return;
-    const bool vectors = inside<Format>(chunk) && quads_aligned<Format>(work.inputs, row, chunk) &&
-                         quads_aligned<Format>(work.out, row, chunk, 1);
+  static __device__ __forceinline__ void run_vectors(const Work& work, uint32_t row, int32_t column) {
+    uint32_t raw[10], a[4], b[4];
+    load_pair<Format, true>(work.inputs, row, column, raw);
+    join_pair<Format>(work.inputs, row, column, raw, a, b);
+    forward_words<Format, kGelu>(a, b, work.round_gelu, work.zero);
+    store_anywhere<Format>(address_of<Format>(work.out, row, column, 1), a);
+  }
+
+  static __device__ __forceinline__ void run_elements(const Work& work, uint32_t row, const Chunk& chunk) {
+    const Pair& in = work.inputs;
 #pragma unroll 1
     for (int32_t q = 0; q < Layout<Format>::kLaneColumns / 4; ++q) {
-      const Quad quad = {chunk, q, vectors};
+      const Quad quad = {chunk, q};
+      const uint32_t at = row + static_cast<uint32_t>(q) * work.zero;  // the row; keeps addresses out of registers
       uint32_t a[Layout<Format>::kQuadWords], b[Layout<Format>::kQuadWords];
-      load_quad<Format, true>(work.inputs, row, quad, a, b);
-      forward_words<Format, kGelu>(a, b, work.round_gelu);
-      store_quad<Format>(work.out, row, quad, a);
+      load_quad<Format, true>(in.first, at, quad, in.step, a);
+      load_quad<Format, true>(in.second, at, quad, in.step, b);
+      forward_words<Format, kGelu>(a, b, work.round_gelu, work.zero);
+      store_quad<Format>(work.out, at, quad, 1, a);
     }
   }
 };
@@ -301,7 +171,9 @@ struct Backward {
     char* const d_gate = address_of<Format>(work.gradients.first, row, column, 1);
     char* const d_up = address_of<Format>(work.gradients.second, row, column, 1);
     const uint32_t bits = low_bits(gate) | low_bits(up) | low_bits(d_out) | low_bits(d_gate) | low_bits(d_up);
-    if (all_whole(work, row, column, bits)) {
+    bool whole;
+    if (all_whole<Format>(work, row, column, bits, &whole)) {
+      if (!whole) return;
       uint32_t a[4], b[4], d[4];
       device::load_words<false>(gate, a);
       device::load_words<false>(up, b);
@@ -309,24 +181,42 @@ struct Backward {
       backward_words<Format, kGelu>(a, b, d, false, work.zero);
       device::store_words(d_gate, a);
       device::store_words(d_up, b);
-    } else {
-      run_quads(work, row, chunk_of<Format>(work, column));
+    } else if (row < work.rows) {
+      const Chunk chunk = chunk_of<Format>(work, column);
+      if (inside<Format>(chunk) && takes_vectors<Format>(work.inputs, row, column) &&
+          takes_vectors<Format>(work.gradients, row, column)) {
+        run_vectors(work, row, column);
+      } else if (chunk.start < chunk.columns) {
+        run_elements(work, row, chunk);
+      }
     }
   }
 
-  static __device__ __forceinline__ void run_quads(const Work& work, uint32_t row, const Chunk& chunk) {
-    if (row >= work.rows || chunk.start >= work.columns) return;
-    const bool vectors = inside<Format>(chunk) && quads_aligned<Format>(work.inputs, row, chunk) &&
-                         quads_aligned<Format>(work.gradients, row, chunk) &&
-                         quads_aligned<Format>(work.out, row, chunk, 1);
+  static __device__ __forceinline__ void run_vectors(const Work& work, uint32_t row, int32_t column) {
+    uint32_t raw[10], raw_d[5], a[4], b[4], d[4];
+    const char* const d_out = address_of<Format>(work.out, row, column, 1);
+    load_pair<Format, false>(work.inputs, row, column, raw);
+    load_pieces<false>(d_out, raw_d);
+    join_pair<Format>(work.inputs, row, column, raw, a, b);
+    join_pieces(d_out, raw_d, d);
+    backward_words<Format, kGelu>(a, b, d, work.round_gelu, work.zero);
+    store_pair<Format>(work.gradients, row, column, a, b);
+  }
+
+  static __device__ __forceinline__ void run_elements(const Work& work, uint32_t row, const Chunk& chunk) {
+    const Pair& in = work.inputs;
+    const Pair& out = work.gradients;
 #pragma unroll 1
     for (int32_t q = 0; q < Layout<Format>::kLaneColumns / 4; ++q) {
-      const Quad quad = {chunk, q, vectors};
+      const Quad quad = {chunk, q};
+      const uint32_t at = row + static_cast<uint32_t>(q) * work.zero;  // the row; keeps addresses out of registers
       uint32_t a[Layout<Format>::kQuadWords], b[Layout<Format>::kQuadWords], d[Layout<Format>::kQuadWords];
-      load_quad<Format, false>(work.inputs, row, quad, a, b);
-      load_quad<Format, false>(work.out, row, quad, d);
+      load_quad<Format, false>(in.first, at, quad, in.step, a);
+      load_quad<Format, false>(in.second, at, quad, in.step, b);
+      load_quad<Format, false>(work.out, at, quad, 1, d);
       backward_words<Format, kGelu>(a, b, d, work.round_gelu, work.zero);
-      store_quad<Format>(work.gradients, row, quad, a, b);
+      store_quad<Format>(out.first, at, quad, out.step, a);
+      store_quad<Format>(out.second, at, quad, out.step, b);
     }
   }
 };
@@ -337,7 +227,7 @@ __device__ __forceinline__ int32_t first_column(const Work& work, uint32_t row) 
   return -static_cast<int32_t>((work.lead + row * work.lead_step) % Layout<Format>::kLine);
 }
 
-// ---- schedules -----------------------------------------------------------------------------------------------------
+// ---- schedules ------------------------------------------------------------------------------------------------------
 
 // grid (tiles, rows, planes of rows); the tile is as wide as the block's warps.
 template <class Direction>

@@ -80,8 +80,8 @@ struct Bound {
   double out, d_up, d_gate;
 };
 constexpr Bound kBounds[] = {
-    {ISOBIT_BF16, ISOBIT_GELU_TANH, 0.504, 0.5003, 2e-7}, {ISOBIT_BF16, ISOBIT_GELU_ERF, 0.506, 0.5003, 2e-7},
-    {ISOBIT_FP16, ISOBIT_GELU_TANH, 0.525, 0.502, 2e-7},  {ISOBIT_FP16, ISOBIT_GELU_ERF, 0.542, 0.502, 2e-7},
+    {ISOBIT_BF16, ISOBIT_GELU_TANH, 0.504, 0.5003, 2e-7}, {ISOBIT_BF16, ISOBIT_GELU_ERF, 0.506, 0.5003, 4e-7},
+    {ISOBIT_FP16, ISOBIT_GELU_TANH, 0.525, 0.502, 2e-7},  {ISOBIT_FP16, ISOBIT_GELU_ERF, 0.542, 0.502, 4e-7},
     {ISOBIT_FP32, ISOBIT_GELU_TANH, 3.5, 3.5, 2e-7},      {ISOBIT_FP32, ISOBIT_GELU_ERF, 6.5, 6.5, 2e-7}};
 
 TEST(GegluCpu, ErrorAgainstDoublePrecision) {
@@ -139,7 +139,7 @@ TEST(GegluCpu, EveryHalfPrecisionInput) {
         EXPECT_LE(error, dtype == ISOBIT_BF16 ? 0.50001 : 0.53) << a;
         missed += error > 0.50001;
         // With b = d = 1 the value of the backward pass is the forward's, rounded from a longer sequence.
-        EXPECT_LE(ulp_error(dtype, value_of(dtype, outputs.d_up[i]), exact), dtype == ISOBIT_BF16 ? 0.50001 : 0.5001);
+        EXPECT_LE(ulp_error(dtype, value_of(dtype, outputs.d_up[i]), exact), dtype == ISOBIT_BF16 ? 0.50001 : 0.501);
       }
       EXPECT_LE(missed, dtype == ISOBIT_BF16 ? 0 : 100) << "gelu " << gelu;
     }

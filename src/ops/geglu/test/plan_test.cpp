@@ -1,4 +1,5 @@
-// The plan of a CUDA call, without a GPU: every column of every row is covered once, and every grid is legal.
+// The plan of a CUDA call, without a GPU: every column of every row is covered
+// once, and every grid is legal.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -19,7 +20,8 @@ Params params_of(isobit_dtype dtype, int64_t rows, int64_t columns, int64_t stri
   return p;
 }
 
-// Columns that the tile kernel's vectors touch in a row, with the kernel's arithmetic.
+// Columns that the tile kernel's vectors touch in a row, with the kernel's
+// arithmetic.
 std::vector<int> coverage(const Work& work, isobit_dtype dtype, uint32_t row, int32_t tile) {
   std::vector<int> hits(static_cast<size_t>(work.columns));
   const Dim3 grid = tile_grid(work, dtype, tile);
@@ -102,15 +104,14 @@ TEST(GegluPlan, VectorStarts) {
   EXPECT_EQ(work_at(p, 0, 0).vector_starts, 0u);
 }
 
-TEST(GegluPlan, InterleavedPairsShareTheLowerPointer) {
+TEST(GegluPlan, InterleavedPairsKnowTheirOrder) {
   Params p = params_of(ISOBIT_BF16, 2, 16, 32, 0x10000);
   p.input_step = 2;
   p.gate.data = reinterpret_cast<void*>(0x10002);
-  const Work work = work_at(p, 0, 0);
-  EXPECT_EQ(work.inputs.first.data, work.inputs.second.data);
-  EXPECT_EQ(work.inputs.first_shift, 2);
-  EXPECT_EQ(work.inputs.second_shift, 0);
-  EXPECT_EQ(work.vector_starts, 0u);
+  EXPECT_TRUE(work_at(p, 0, 0).inputs.swapped);
+  EXPECT_EQ(work_at(p, 0, 0).vector_starts, 0u);
+  p.gate.data = reinterpret_cast<void*>(0xFFFE);
+  EXPECT_FALSE(work_at(p, 0, 0).inputs.swapped);
 }
 
 TEST(GegluPlan, WarpsPerRow) {
