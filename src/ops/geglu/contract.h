@@ -9,7 +9,7 @@
 
 namespace isobit::geglu {
 
-inline constexpr const char* kContract = "geglu/ieee-fp32/0";
+inline constexpr const char* kContract = "geglu/ieee-fp32/1";
 
 // One [rows, columns] operand; elements (r, c) at data + (r * row_stride + c * step) elements.
 struct Matrix {

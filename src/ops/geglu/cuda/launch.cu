@@ -68,8 +68,11 @@ Status launch_tile(const Params& params, const Tile& tile, void* stream) {
       void* arguments[] = {&work, &warps, &span};
       return runtime().launch(p.device.id, kernel_of<Schedule::kRow>(p), shape, arguments, stream);
     }
-    shape.grid = tile_grid(work, p.dtype, tile.columns);
-    shape.block.x = static_cast<uint32_t>(32 * tile.columns / chunk);
+    // Narrow rows leave warps of the tile without a column, and those would keep other blocks out.
+    int32_t columns = tile.columns;
+    while (columns > chunk && spans(work, p.dtype, columns / 2) == 1) columns /= 2;
+    shape.grid = tile_grid(work, p.dtype, columns);
+    shape.block.x = static_cast<uint32_t>(32 * columns / chunk);
     void* arguments[] = {&work};
     return runtime().launch(p.device.id, kernel_of<Schedule::kTile>(p), shape, arguments, stream);
   });
