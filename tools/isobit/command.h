@@ -18,6 +18,7 @@ std::function<int()> set_up_check(CLI::App& app);
 std::function<int()> set_up_bench(CLI::App& app);
 std::function<int()> set_up_compare(CLI::App& app);
 std::function<int()> set_up_emulate(CLI::App& app);
+std::function<int()> set_up_pack(CLI::App& app);
 std::function<int()> set_up_score(CLI::App& app);
 
 }  // namespace isobit::cli

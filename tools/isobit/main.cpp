@@ -25,6 +25,7 @@ constexpr Row kCommands[] = {
     {"score", "Log-probabilities of tokens from safetensors files", set_up_score},
     {"compare", "Compare two result files, or two files of log-probabilities", set_up_compare},
     {"emulate", "Run a kernel of a PTX file without a GPU; report races, bad accesses, deadlocks", set_up_emulate},
+    {"pack", "Gated MLPs of a checkpoint as interleaved, tagged NVFP4 weights, with their errors", set_up_pack},
 };
 
 int run(int argc, char** argv) {

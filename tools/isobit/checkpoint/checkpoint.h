@@ -37,6 +37,9 @@ class Checkpoint {
  public:
   static Result<Checkpoint> open(const std::string& path);
 
+  // Every tensor's name, in no promised order.
+  std::vector<std::string> names() const;
+
   // The tensor, or a refusal that names the file or folder and up to five of the names that it holds.
   Result<TensorView> find(const std::string& name);
 
@@ -55,7 +58,6 @@ class Checkpoint {
   };
 
   bool has(const std::string& name) const;
-  std::vector<std::string> names() const;
   std::string some_names() const;
   Status load(const std::string& file_name);
 

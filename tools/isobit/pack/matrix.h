@@ -1,0 +1,48 @@
+// A weight matrix of a checkpoint, read a few rows at a time, or taken over if it is NVFP4 already.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+
+namespace isobit::cli {
+
+// Where a matrix lies in a stack of openpi's JAX layout: gating_einsum [L, 2, H, I], linear [L, I, H].
+enum class Stack { kNone, kGate, kUp, kDown };
+
+// The name of a projection without its ending, or of a stacked tensor with a layer of it.
+struct MatrixName {
+  std::string name;
+  Stack stack = Stack::kNone;
+  int64_t layer = 0;
+};
+
+// Element (r, c) is data[r * row_stride + c * column_stride].
+struct Matrix {
+  std::string name;
+  int64_t rows = 0;
+  int64_t columns = 0;
+
+  // Already quantised: codes [rows, columns / 2] and linear scales [rows, columns / 16], both dense.
+  bool packed = false;
+  const uint8_t* codes = nullptr;
+  const uint8_t* scales = nullptr;
+  float decode_scale = 1.0f;
+
+  // Rows [first, first + count) as fp32, not quantised matrices only.
+  void read(int64_t first, int64_t count, float* out) const;
+
+  const std::byte* data = nullptr;
+  checkpoint::Dtype dtype = checkpoint::Dtype::kBF16;
+  int64_t row_stride = 0;
+  int64_t column_stride = 0;
+};
+
+checkpoint::Result<Matrix> open_matrix(checkpoint::Checkpoint* from, const MatrixName& name);
+
+// Number of layers in a stacked tensor.
+checkpoint::Result<int64_t> stack_size(checkpoint::Checkpoint* from, const MatrixName& name);
+
+}  // namespace isobit::cli
