@@ -21,7 +21,8 @@ Status wrong(const TensorView& tensor, const std::string& rule, const std::strin
 
 std::string shape_text(const TensorView& tensor) {
   std::string text = "[";
-  for (size_t i = 0; i < tensor.shape.size(); ++i) text += std::string(i > 0 ? ", " : "") + std::to_string(tensor.shape[i]);
+  for (size_t i = 0; i < tensor.shape.size(); ++i)
+    text += std::string(i > 0 ? ", " : "") + std::to_string(tensor.shape[i]);
   return text + "]";
 }
 

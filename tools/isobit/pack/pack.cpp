@@ -65,7 +65,8 @@ Result<OpenLayer> open_layer(checkpoint::Checkpoint* from, const Layer& layer, c
     return refuse(path, checkpoint::in_quotes(up.name), "shape", shape_text(gate) + " like gate", shape_text(up));
   }
   if (down.rows != gate.columns || down.columns != gate.rows) {
-    const std::string expected = std::string("[") + std::to_string(gate.columns) + ", " + std::to_string(gate.rows) + "]";
+    const std::string expected =
+        std::string("[") + std::to_string(gate.columns) + ", " + std::to_string(gate.rows) + "]";
     return refuse(path, checkpoint::in_quotes(down.name), "shape", expected, shape_text(down));
   }
   if (gate.rows < 1 || gate.columns < 16 || gate.columns % 16 != 0) {

@@ -49,7 +49,8 @@ checkpoint::Result<Tag> read_tag(const std::string& path) {
     const std::string got = found == header->metadata.end() ? "none" : checkpoint::in_quotes(found->second);
     if (found != header->metadata.end() && values.contains(found->second)) continue;
     std::string expected;
-    for (const std::string& value : values) expected += std::string(expected.empty() ? "" : " or ") + checkpoint::in_quotes(value);
+    for (const std::string& value : values)
+      expected += std::string(expected.empty() ? "" : " or ") + checkpoint::in_quotes(value);
     return checkpoint::refuse(file->path(), "tag " + key, "value", expected, got);
   }
   for (const auto& [key, value] : header->metadata) {
