@@ -30,6 +30,7 @@ STAGES = [
     ("demo", stages_check.demo, 300),
     ("tidy", stages_lint.tidy, 180),
     ("sanitizers", stages_build.sanitizers, 360),
+    ("fuzz", stages_build.fuzz, 300),
     ("aarch64", stages_build.aarch64, 360),
 ]
 EXTRA = [("format", stages_lint.format_in_place, 30)]

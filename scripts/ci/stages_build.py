@@ -15,6 +15,7 @@ from common import BUILD, JOBS, PYTHON, ROOT, VENV, Result, has_nvcc, log_path, 
 PACKAGES = {
     "ca-certificates": "/usr/sbin/update-ca-certificates",
     "clang-format-14": "/usr/bin/clang-format-14",
+    "clang": "/usr/bin/clang++",
     "clang-tidy-14": "/usr/bin/clang-tidy-14",
     "cmake": "/usr/bin/cmake",
     "g++": "/usr/bin/g++",
@@ -22,6 +23,7 @@ PACKAGES = {
     "git": "/usr/bin/git",
     "googletest": "/usr/src/googletest/CMakeLists.txt",
     "libc6-dev": "/usr/include/stdlib.h",
+    "libclang-rt-14-dev": "/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux/libclang_rt.fuzzer-x86_64.a",
     "libcli11-dev": "/usr/include/CLI/CLI.hpp",
     "libfmt-dev": "/usr/include/fmt/format.h",
     "libhwy-dev": "/usr/include/hwy/highway.h",
@@ -102,6 +104,24 @@ def sanitizers() -> Result:
     if build_preset(result, "asan"):
         options = {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
         run_tests(result, BUILD / "asan", "ctest asan", environment=options)
+    return result
+
+
+def fuzz() -> Result:
+    """A bounded run of each libFuzzer program, the committed corpus first."""
+    result = Result()
+    if not build_preset(result, "fuzz"):
+        return result
+    corpus = BUILD / "fuzz/corpus"
+    shutil.rmtree(corpus, ignore_errors=True)
+    corpus.mkdir()
+    for file in (ROOT / "tests/corpus/safetensors").glob("*/*.safetensors"):
+        shutil.copy(file, corpus)
+    programs = BUILD / "fuzz/tests/fuzz"
+    options = ["-runs=50000", "-seed=1", "-print_final_stats=1", f"-artifact_prefix={BUILD}/fuzz/"]
+    words = f"-dict={ROOT}/tests/fuzz/safetensors.dict"
+    result.run("fuzz_safetensors", [programs / "fuzz_safetensors", "-max_len=2048", words, *options, corpus])
+    result.run("fuzz_linear_logp_arguments", [programs / "fuzz_linear_logp_arguments", "-max_len=1024", *options])
     return result
 
 

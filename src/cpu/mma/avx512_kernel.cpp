@@ -93,7 +93,8 @@ struct Pair {
 
 [[gnu::always_inline]] inline __m512i count_lost(__m512i count, __m512i limit, const ColumnTile& tile,
                                                  const RowGroup& row, int i) {
-  const int8_t* const lowest = tile.lowest[0][i] + row.lost_table[i];
+  // lost_table counts bytes from one table to another: from the start of all, not within a row of the first.
+  const int8_t* const lowest = reinterpret_cast<const int8_t*>(tile.lowest) + i * kTileColumns + row.lost_table[i];
   const __m512i needed = _mm512_sub_epi8(limit, _mm512_set1_epi32(row.lowest[i]));
   const __mmask64 lost = _mm512_cmpgt_epi8_mask(needed, _mm512_load_si512(lowest));
   return _mm512_mask_sub_epi8(count, lost, count, _mm512_set1_epi8(-1));

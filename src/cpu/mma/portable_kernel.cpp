@@ -111,7 +111,8 @@ void settle_bytes(const Step& step, int64_t row) {
   }
   for (int i = 0; i < kGroup; ++i) {
     for (int r = 0; r < Rows; ++r) {
-      const int8_t* const table = tile.lowest[0][i] + rows[r].lost_table[i];
+      const int8_t* const table =
+          reinterpret_cast<const int8_t*>(tile.lowest) + i * kTileColumns + rows[r].lost_table[i];
       const auto lowest = broadcast(rows[r].lowest[i]);
       for (int v = 0; v < kByteVectors; ++v) {
         const auto lost = hn::Gt(hn::Sub(limit[r][v], lowest), hn::Load(kBytes, table + v * kByteLanes));

@@ -99,6 +99,9 @@ void expect_merge(const char* message, const std::function<void(MergeCall*)>& ch
 
 TEST(Contract, Merges) {
   expect_merge("", [](MergeCall*) {});
+  expect_merge("", [](MergeCall* c) {  // a merge has no use for it, so it is not even looked at
+    c->args.hidden = isobit_tensor{c, ISOBIT_BF16, ISOBIT_CPU, 0, INT32_MAX, {}, {}};
+  });
   expect_merge("states: expected shards that partition [0, V), got a gap at id 12",
                [](MergeCall* c) { c->states[0].first_id = 13; });
   expect_merge("states: expected shards that partition [0, V), got an overlap at id 11",

@@ -99,6 +99,9 @@ TEST(Contract, LimitsOfSizes) {
   expect_taken("no rows", with_rows(0));
   expect_refused("hidden: expected an extent below 2^62 bytes",
                  [](Args* a) { a->hidden.stride[0] = int64_t{1} << 61; });
+  expect_refused("hidden: expected an extent below 2^62 bytes", [](Args* a) {  // more than 2^127 bytes
+    for (int i : {0, 1}) a->hidden.shape[i] = a->hidden.stride[i] = INT64_MAX;
+  });
 }
 
 TEST(Contract, VocabularyAndPadding) {
