@@ -15,6 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python"))
 
+import export
 import isobit
 import model
 import scoring
@@ -27,6 +28,7 @@ def arguments():
     parser.add_argument("text", nargs="*", help="text to score (default: one whose perplexity is known)")
     parser.add_argument("--model", choices=["auto", *sources.SOURCES], default="auto")
     parser.add_argument("--cache", type=pathlib.Path, default=pathlib.Path(".demo"), help="folder for the joined model")
+    parser.add_argument("--export", type=pathlib.Path, metavar="FOLDER", help="also write files for `isobit score`")
     parser.add_argument("--terms", action="store_true", help="print the model's terms of use in full and stop")
     return parser.parse_args()
 
@@ -124,6 +126,8 @@ def main():
         return 2
     scores = scoring.score(hidden, head.bits, target)
     print_table(words, target, scores)
+    if options.export:
+        export.export(options.export, hidden, target, head.bits)
     logp = scores[:, 0].view(np.float32)
     print(f"\nperplexity of the text: {perplexity(logp):.3f}")
     good = check_perplexity(source, head, network, words, logp if text == sources.TEXT else None)
