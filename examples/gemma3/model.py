@@ -1,4 +1,5 @@
-"""Forward passes in NumPy, fp32: token ids in, final hidden states out. Written to be read, not to be fast.
+"""Forward passes in NumPy, fp32: token ids in, final hidden states out. Written to be read, not to be fast. The gated
+activation of Gemma's MLP is isobit's geglu.
 
 Gemma 3 differs from the Llama family (SmolLM2) in these places, all visible below: embeddings scaled by sqrt(H),
 RMSNorm after each sub-block as well as before it, RMSNorm of queries and keys per head, a local RoPE base in five of
@@ -7,18 +8,20 @@ six layers, whose attention also sees only a window of the past, and GELU instea
 
 import numpy as np
 
+import isobit
+
 
 def rms_norm(x, weight, epsilon):
     # Gemma defines the factor as 1 + w; GGUF files store that sum, so both families multiply by what the file holds.
     return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + epsilon) * weight
 
 
-def gelu(x):
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+def geglu(gate, up):
+    return isobit.geglu(gate.astype(np.float32), up.astype(np.float32), gelu="tanh")
 
 
-def silu(x):
-    return x / (1 + np.exp(-x))
+def swiglu(gate, up):
+    return gate / (1 + np.exp(-gate)) * up
 
 
 def softmax(x):
@@ -88,8 +91,8 @@ class Model:
         y = self._attention(norm(x, "attn_norm"), layer, weight)
         x = x + (norm(y, "post_attention_norm") if self._gemma else y)
         y = norm(x, "ffn_norm")
-        gate = y @ weight("ffn_gate").T
-        y = ((gelu(gate) if self._gemma else silu(gate)) * (y @ weight("ffn_up").T)) @ weight("ffn_down").T
+        gate, up = y @ weight("ffn_gate").T, y @ weight("ffn_up").T
+        y = (geglu if self._gemma else swiglu)(gate, up) @ weight("ffn_down").T
         return x + (norm(y, "post_ffw_norm") if self._gemma else y)
 
     def _attention(self, x, layer, weight):

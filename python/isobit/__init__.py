@@ -8,6 +8,7 @@ from ._geglu import geglu, geglu_backward
 from ._kernels import Kernel, build_info, kernels
 from ._library import Error, InvalidArgumentError
 from ._linear_logp import LinearLogp, Shard, linear_logp, linear_logp_merge, linear_logp_shard
+from ._nvfp4 import Nvfp4Matrix, nvfp4_geglu, nvfp4_linear, nvfp4_quantize
 from ._tensor import from_bf16, to_bf16
 
 __version__ = "0.1.0"
@@ -17,6 +18,7 @@ __all__ = [
     "InvalidArgumentError",
     "Kernel",
     "LinearLogp",
+    "Nvfp4Matrix",
     "Shard",
     "build_info",
     "from_bf16",
@@ -26,5 +28,8 @@ __all__ = [
     "linear_logp",
     "linear_logp_merge",
     "linear_logp_shard",
+    "nvfp4_geglu",
+    "nvfp4_linear",
+    "nvfp4_quantize",
     "to_bf16",
 ]

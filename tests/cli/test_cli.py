@@ -30,7 +30,7 @@ def test_wrong_usage_is_exit_code_2_and_leaves_stdout_alone(words):
     assert done.stderr
 
 
-@pytest.mark.parametrize("command", ["info", "list", "check", "bench", "compare", "emulate", "score"])
+@pytest.mark.parametrize("command", ["info", "list", "check", "bench", "compare", "pack", "emulate", "score"])
 def test_help_has_no_escape_codes(command):
     done = isobit(command, "--help")
     assert done.returncode == 0

@@ -84,10 +84,10 @@ FAULTS = {
     | {
         "global base in every layer": {"rotate": one_base(1e6)},
         "local base in every layer": {"rotate": one_base(1e4)},
-        "silu for gelu": {"gelu": model.silu},
+        "silu for gelu": {"geglu": model.swiglu},
         "queries scaled by 1/1.2": {"attend": scaled_scores(1 / 1.2)},
     },
-    "smollm2": BOTH | {"gelu for silu": {"silu": model.gelu}, "wrong base": {"rotate": one_base(1e4)}},
+    "smollm2": BOTH | {"gelu for silu": {"swiglu": model.geglu}, "wrong base": {"rotate": one_base(1e4)}},
     "synthetic": {"norm weight + 1": BOTH["norm weight + 1"]},  # arbitrary weights make little use of positions
 }
 

@@ -150,5 +150,27 @@ TEST_F(LinearLogpGpuInvariance, RepeatedRuns) {
   }
 }
 
+TEST(LinearLogpGpuRepeated, TenThousandRunsOneResult) {
+  for (const auto& [rows, kernel] : {std::pair{150, "sm90"}, std::pair{20, "sm90"}, std::pair{150, "sm80"}}) {
+    const Problem problem = random_problem({rows, 256, 5003}, 51);
+    const GpuProblem device(problem);
+    GpuOutputs outputs(problem, kWanted);
+    isobit_linear_logp_args args = device.args();
+    args.kernel = kernel;
+    outputs.attach(&args);
+    size_t bytes = 0;
+    ASSERT_EQ(isobit_linear_logp_workspace(&args, nullptr, &bytes), ISOBIT_OK);
+    const DeviceMemory workspace(bytes);
+    args.workspace = workspace.data();
+    args.workspace_bytes = bytes;
+    const std::string expected = run_gpu(problem, kWanted, {.kernel = "sm90"}).bytes();
+    for (int i = 0; i < 10000; ++i) {
+      outputs.poison();
+      ASSERT_EQ(isobit_linear_logp(&args, nullptr), ISOBIT_OK) << isobit_last_error();
+      ASSERT_EQ(outputs.fetch().bytes(), expected) << kernel << ", " << rows << " rows, run " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace isobit::linear_logp::test

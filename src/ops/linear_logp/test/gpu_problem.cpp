@@ -141,6 +141,28 @@ Outputs GpuOutputs::fetch() const {
   return host;
 }
 
+void call_gpu(const isobit_linear_logp_args& args, const GpuOutputs& outputs, const GpuOptions& options) {
+  expect_ok(cudaDeviceSynchronize());
+  if (!options.graph) {
+    EXPECT_EQ(isobit_linear_logp(&args, options.stream), ISOBIT_OK) << isobit_last_error();
+    return;
+  }
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  expect_ok(cudaStreamBeginCapture(options.stream, cudaStreamCaptureModeGlobal));
+  EXPECT_EQ(isobit_linear_logp(&args, options.stream), ISOBIT_OK) << isobit_last_error();
+  expect_ok(cudaStreamEndCapture(options.stream, &graph));
+  expect_ok(cudaGraphInstantiate(&executable, graph, 0));
+  for (int replay = 0; replay < 2; ++replay) {
+    outputs.poison();
+    expect_ok(cudaDeviceSynchronize());
+    expect_ok(cudaGraphLaunch(executable, options.stream));
+    expect_ok(cudaDeviceSynchronize());
+  }
+  expect_ok(cudaGraphExecDestroy(executable));
+  expect_ok(cudaGraphDestroy(graph));
+}
+
 Outputs run_gpu(const Problem& problem, unsigned wanted, const GpuOptions& options) {
   const GpuProblem device(problem, options.misalignment);
   GpuOutputs outputs(problem, wanted);
@@ -150,25 +172,7 @@ Outputs run_gpu(const Problem& problem, unsigned wanted, const GpuOptions& optio
   const DeviceMemory workspace = make_workspace(args, options);
   args.workspace = workspace.data();
   args.workspace_bytes = workspace.bytes();
-  expect_ok(cudaDeviceSynchronize());
-  if (options.graph) {
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t executable = nullptr;
-    expect_ok(cudaStreamBeginCapture(options.stream, cudaStreamCaptureModeGlobal));
-    EXPECT_EQ(isobit_linear_logp(&args, options.stream), ISOBIT_OK) << isobit_last_error();
-    expect_ok(cudaStreamEndCapture(options.stream, &graph));
-    expect_ok(cudaGraphInstantiate(&executable, graph, 0));
-    for (int replay = 0; replay < 2; ++replay) {
-      outputs.poison();
-      expect_ok(cudaDeviceSynchronize());
-      expect_ok(cudaGraphLaunch(executable, options.stream));
-      expect_ok(cudaDeviceSynchronize());
-    }
-    expect_ok(cudaGraphExecDestroy(executable));
-    expect_ok(cudaGraphDestroy(graph));
-  } else {
-    EXPECT_EQ(isobit_linear_logp(&args, options.stream), ISOBIT_OK) << isobit_last_error();
-  }
+  call_gpu(args, outputs, options);
   Outputs host = outputs.fetch();
   EXPECT_TRUE(workspace.guards_intact());
   return host;

@@ -71,6 +71,9 @@ class GpuOutputs {
   DeviceMemory memory_[5];
 };
 
+// One whole call, of which only `stream` and `graph` of the options are used.
+void call_gpu(const isobit_linear_logp_args& args, const GpuOutputs& outputs, const GpuOptions& options);
+
 Outputs run_gpu(const Problem& problem, unsigned wanted, const GpuOptions& options = {});
 
 struct ShardedRun {

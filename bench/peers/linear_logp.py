@@ -1,0 +1,186 @@
+"""linear_logp forward against its peers in one process: cuBLAS's bare product, PyTorch, torch.compile, Liger, CCE.
+
+isobit and the peer take turns, each after a flush of the L2, so that both meet the same clocks; the ratio is the median
+of the pairs' ratios. Prints one JSON line per peer and shape (docs/results); what could not be run is named on stderr.
+
+    python bench/peers/linear_logp.py > linear_logp_peers.jsonl
+    python bench/peers/linear_logp.py --peer cce --shape 4096,2048,131072
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import datetime
+import importlib.metadata
+import json
+import statistics
+import sys
+import time
+
+import torch
+
+from isobit._library import check, library
+from isobit._linear_logp import _Args
+from isobit._tensor import BF16, FP32, INT64, Tensor
+
+SHAPES = ("4096,4096,151936", "4096,2048,131072", "512,4096,151936", "64,4096,151936")
+NOT_HERE = ("cublas-gemm-raw", "liger-cutedsl", "quack", "rl-kernel")  # no adapter in this program
+DTYPES = {torch.bfloat16: BF16, torch.float32: FP32, torch.int64: INT64}
+CUDA = 2
+FLUSH_BYTES = 1 << 30  # takes longer than the host needs to queue a call
+
+
+def view(tensor: torch.Tensor) -> Tensor:
+    """A CUDA tensor as isobit_tensor."""
+    t = Tensor(data=tensor.data_ptr(), dtype=DTYPES[tensor.dtype], device_type=CUDA, device_id=tensor.device.index,
+               rank=tensor.dim())  # fmt: skip
+    for i in range(tensor.dim()):
+        t.shape[i] = tensor.shape[i]
+        t.stride[i] = tensor.stride(i)
+    return t
+
+
+def isobit(hidden, weight, target):
+    """logp [N]; lse is computed as well, since every peer does so on its way. Allocates what a user would allocate."""
+    logp, lse = (torch.empty(hidden.shape[0], device="cuda") for _ in range(2))
+    args = _Args(struct_size=ctypes.sizeof(_Args), temperature_value=1.0, hidden=view(hidden), weight=view(weight),
+                 target=view(target), logp=view(logp), lse=view(lse))  # fmt: skip
+    size = ctypes.c_size_t()
+    check(library.isobit_linear_logp_workspace(ctypes.byref(args), None, ctypes.byref(size)))
+    workspace = torch.empty(size.value, dtype=torch.uint8, device="cuda")
+    args.workspace = workspace.data_ptr()
+    args.workspace_bytes = size.value
+    check(library.isobit_linear_logp(ctypes.byref(args), ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)))
+    return logp
+
+
+def product(hidden, weight, target):
+    """The bare product; no log-probabilities, so there is nothing to compare."""
+    torch.mm(hidden, weight.t())
+
+
+def native(hidden, weight, target):
+    logits = torch.mm(hidden, weight.t()).float()
+    return torch.log_softmax(logits, -1).gather(1, target[:, None])[:, 0]
+
+
+def liger(hidden, weight, target):
+    from liger_kernel.ops.fused_linear_cross_entropy import (  # noqa: PLC0415 (optional)
+        LigerFusedLinearCrossEntropyFunction,
+    )
+
+    loss = LigerFusedLinearCrossEntropyFunction.apply(hidden, weight, target, None, None, -100, 0.0, 0.0, "none")
+    return -(loss[0] if isinstance(loss, tuple) else loss)
+
+
+def cce(hidden, weight, target):
+    from cut_cross_entropy import linear_cross_entropy  # noqa: PLC0415 (optional)
+
+    return -linear_cross_entropy(hidden, weight, target, reduction="none", impl="cce")
+
+
+PEERS = {
+    "cublas-gemm": (product, lambda: torch.__version__ + ", CUDA " + torch.version.cuda),
+    "native": (native, lambda: torch.__version__),
+    "torch.compile": (torch.compile(native, dynamic=False), lambda: torch.__version__),
+    "liger-triton": (liger, lambda: importlib.metadata.version("liger-kernel")),
+    "cce": (cce, lambda: importlib.metadata.version("cut-cross-entropy")),
+}
+
+
+class Timer:
+    def __init__(self):
+        self.flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
+
+    def once_us(self, call) -> float:
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self.flush.zero_()
+        begin.record()
+        call()
+        end.record()
+        end.synchronize()
+        return 1000 * begin.elapsed_time(end)
+
+
+def peak_bytes(call) -> int:
+    """Device memory that a call takes beyond what was there before it."""
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    call()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() - before
+
+
+def operands(rows: int, width: int, vocab: int):
+    torch.manual_seed(1)
+    hidden = torch.randn(rows, width, device="cuda", dtype=torch.bfloat16)
+    weight = torch.empty(vocab, width, device="cuda", dtype=torch.bfloat16).normal_(std=4.0 / width**0.5)
+    target = torch.randint(vocab, (rows,), device="cuda")
+    return hidden, weight, target
+
+
+def compare(name: str, text: str, samples: int, timer: Timer) -> None:
+    function, version = PEERS[name]
+    rows, width, vocab = (int(n) for n in text.split(","))
+    if name == "cublas-gemm":
+        vocab = (vocab + 7) // 8 * 8
+    data = operands(rows, width, vocab)
+    calls = [lambda: isobit(*data), lambda: function(*data)]
+    theirs = calls[1]()  # compiles and tunes
+    difference = None if theirs is None else float((theirs.float() - isobit(*data)).abs().max())
+    del theirs
+    peaks = [peak_bytes(call) for call in calls]
+    for _ in range(3):
+        for call in calls:
+            timer.once_us(call)
+    pairs = [tuple(timer.once_us(call) for call in calls) for _ in range(samples)]
+    own, peer = zip(*pairs, strict=True)
+    line = {
+        "op": "linear_logp_forward",
+        "kernel": "chosen",
+        "outputs": "logp,lse",
+        "shape": {"N": rows, "H": width, "V": vocab},
+        "dtype": "bfloat16",
+        "gpu": torch.cuda.get_device_name(),
+        "samples_us": [round(s, 1) for s in own],
+        "median_us": round(statistics.median(own), 2),
+        "bytes": 2 * (rows * width + vocab * width) + 16 * rows,
+        "flops": 2 * rows * width * vocab,
+        "peer": name,
+        "peer_version": version(),
+        "peer_median_us": round(statistics.median(peer), 2),
+        "ratio": round(statistics.median(o / p for o, p in pairs), 4),
+        "peak_bytes": peaks[0],
+        "peer_peak_bytes": peaks[1],
+        "max_logp_difference": difference,
+        "warm": False,
+        "command": " ".join(["python bench/peers/linear_logp.py", *sys.argv[1:]]),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+    }
+    print(json.dumps(line), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=11, help="pairs of a peer and shape")
+    parser.add_argument("--shape", action="append", help="N,H,V, instead of the default list; may be repeated")
+    parser.add_argument("--peer", action="append", choices=tuple(PEERS), help="instead of all; may be repeated")
+    options = parser.parse_args()
+    for name in NOT_HERE:
+        print(f"{name}: not run, this program has no adapter for it", file=sys.stderr)
+    timer = Timer()
+    with torch.no_grad():
+        for name in options.peer or PEERS:
+            for shape in options.shape or SHAPES:
+                start = time.monotonic()
+                try:
+                    compare(name, shape, options.samples, timer)
+                except Exception as error:  # one peer's failure must not cost the others
+                    print(f"{name} {shape}: not run, {type(error).__name__}: {error}", file=sys.stderr)
+                print(f"{name} {shape}: {time.monotonic() - start:.1f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
