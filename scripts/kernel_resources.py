@@ -9,10 +9,12 @@ Fails (exit 1) if a kernel has a stack frame or spills, or exceeds a limit of --
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,8 +93,9 @@ def main() -> int:
     parser.add_argument("--max", action="append", default=[], metavar="PATTERN=N", help="register limit of kernels")
     options = parser.parse_args()
     log = options.log.read_text() if options.log else ""
-    for source in options.sources:
-        log += "".join(assemble(source, architecture) for architecture in options.arch)
+    jobs = [(source, architecture) for source in options.sources for architecture in options.arch]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        log += "".join(pool.map(lambda job: assemble(*job), jobs))
     kernels = parse(log)
     limits = [(re.compile(pattern), int(number)) for pattern, _, number in (m.rpartition("=") for m in options.max)]
     bad = []

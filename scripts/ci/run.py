@@ -26,6 +26,7 @@ STAGES = [
     ("headers", stages_check.headers, 30),
     ("symbols", stages_check.symbols, 10),
     ("flags", stages_check.flags, 10),
+    ("resources", stages_check.resources, 60),
     ("install", stages_check.install, 90),
     ("demo", stages_check.demo, 300),
     ("tidy", stages_lint.tidy, 180),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import documents as document_rules
 import gates
-from common import BUILD, JOBS, PYTHON, ROOT, Result, cli, log_path, main_build, output, run, tracked_files
+from common import BUILD, JOBS, PYTHON, ROOT, Result, cli, has_nvcc, log_path, main_build, output, run, tracked_files
 
 PREFIX = BUILD / "prefix"
 LIBRARY = "libisobit.so"
@@ -178,4 +178,27 @@ def flags() -> Result:
         result.add(f"flags of {os.path.relpath(command.file, ROOT)}", gates.flag_problems(command))
     for fault in gates.planted_flag_faults(library):
         result.add("a planted flag fault is found", [] if gates.flag_problems(fault) else [fault.command])
+    return result
+
+
+# Kernels whose resources are watched, the architectures they are built for, and limits in registers.
+WATCHED = {
+    "src/ops/geglu/cuda/launch.cu": (
+        ("80", "86", "89", "90", "100", "103", "110", "120", "121"),
+        ("geglu_[a-z]+_tile<(Bf16|Fp16), tanh> sm_103=40",),
+    )
+}
+
+
+def resources() -> Result:
+    """Registers, stack, spills and occupancy of kernels on every architecture, printed as a table."""
+    result = Result()
+    if not has_nvcc():
+        result.note = "no nvcc"
+        return result
+    for source, (architectures, limits) in WATCHED.items():
+        options = [f"--arch={a}" for a in architectures] + [f"--max={limit}" for limit in limits]
+        name = f"resources {Path(source).parts[2]}"
+        result.run(name, [PYTHON, "scripts/kernel_resources.py", *options, source])
+        print(log_path(name).read_text(errors="replace"))
     return result
