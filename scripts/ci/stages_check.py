@@ -40,7 +40,7 @@ def python_tests() -> Result:
 def demo() -> Result:
     """The demo as a user runs it, and the tests of its model readers."""
     result = Result()
-    run_pytest(result, "pytest demo", "tests/demo", {})
+    run_pytest(result, "pytest demo", "tests/demo", {"ISOBIT_LIBRARY": str(main_build() / "src" / LIBRARY)})
     return result
 
 
