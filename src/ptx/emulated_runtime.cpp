@@ -28,6 +28,7 @@ size_t shared_limit_of(int capability) {
     case 86:
     case 89:
     case 120:
+    case 121:
       return 99 * 1024;
     default:
       return 227 * 1024;
