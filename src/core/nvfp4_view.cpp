@@ -89,7 +89,7 @@ Status collapse_rows(const char* name, const isobit_tensor& tensor, RowView* out
     } else if (tensor.stride[i] != next_stride * next_extent) {
       char expected[96];
       std::snprintf(expected, sizeof expected, "leading dimensions at one distance (stride[%d] = %lld)", i,
-                    static_cast<long long>(next_stride * next_extent));
+                    static_cast<long long>(next_stride) * next_extent);
       return refuse(name, expected, "%lld", static_cast<long long>(tensor.stride[i]));
     }
     next_stride = tensor.stride[i];

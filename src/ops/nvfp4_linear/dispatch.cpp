@@ -31,16 +31,18 @@ constexpr Kernel<Params> kTable[] = {
 
 bool is_empty(const Params& params) { return params.rows == 0 || params.columns == 0; }
 
-Status select(const isobit_nvfp4_linear_args* args, Params* params, const Kernel<Params>** kernel) {
+// Checks the arguments and calls `then` with the row of the table that takes the call, or says why there is none.
+template <class Then>
+Status with_kernel(const isobit_nvfp4_linear_args* args, Params* params, const Then& then) {
   if (Status s = check(args, params); !s.ok()) return s;
-  return select_kernel<Params>(kTable, params->kernel, *params, params->device, kernel);
+  const Kernel<Params>* kernel = nullptr;
+  const Status status = select_kernel<Params>(kTable, params->kernel, *params, params->device, &kernel);
+  return kernel == nullptr ? status : then(*kernel);
 }
 
-Status prepare(const isobit_nvfp4_linear_args* args, Params* params, const Kernel<Params>** kernel) {
-  if (Status s = select(args, params, kernel); !s.ok()) return s;
-  return is_empty(*params) ? Status()
-                           : check_workspace((*kernel)->workspace(*params), params->workspace, params->workspace_bytes,
-                                             kWorkspaceAlignment);
+Status check_memory(const Params& params, const Kernel<Params>& kernel) {
+  return check_workspace(is_empty(params) ? WorkspaceBytes{} : kernel.workspace(params), params.workspace,
+                         params.workspace_bytes, kWorkspaceAlignment);
 }
 
 }  // namespace
@@ -60,27 +62,30 @@ const char* isobit_nvfp4_linear_contract(void) { return kContract; }
 isobit_status isobit_nvfp4_linear_workspace(const isobit_nvfp4_linear_args* args, size_t* minimum,
                                             size_t* recommended) {
   Params params;
-  const isobit::Kernel<Params>* kernel = nullptr;
-  if (const isobit::Status s = select(args, &params, &kernel); !s.ok()) return s.code();
-  const isobit::WorkspaceBytes bytes = kernel->workspace(params);
-  if (minimum != nullptr) *minimum = bytes.minimum;
-  if (recommended != nullptr) *recommended = bytes.recommended;
-  return ISOBIT_OK;
+  const auto answer = [&](const isobit::Kernel<Params>& kernel) {
+    const isobit::WorkspaceBytes bytes = kernel.workspace(params);
+    if (minimum != nullptr) *minimum = bytes.minimum;
+    if (recommended != nullptr) *recommended = bytes.recommended;
+    return isobit::Status();
+  };
+  return with_kernel(args, &params, answer).code();
 }
 
 isobit_status isobit_nvfp4_linear_supported(const isobit_nvfp4_linear_args* args, char* why, size_t n) {
   Params params;
-  const isobit::Kernel<Params>* kernel = nullptr;
-  const isobit::Status status = prepare(args, &params, &kernel);
+  const isobit::Status status =
+      with_kernel(args, &params, [&](const isobit::Kernel<Params>& kernel) { return check_memory(params, kernel); });
   if (why != nullptr && n > 0) std::snprintf(why, n, "%s", status.ok() ? "" : isobit::last_error());
   return status.code();
 }
 
 isobit_status isobit_nvfp4_linear(const isobit_nvfp4_linear_args* args, void* stream) {
   Params params;
-  const isobit::Kernel<Params>* kernel = nullptr;
-  if (const isobit::Status s = prepare(args, &params, &kernel); !s.ok()) return s.code();
-  return is_empty(params) ? ISOBIT_OK : kernel->run(params, stream).code();
+  const auto launch = [&](const isobit::Kernel<Params>& kernel) {
+    const isobit::Status status = check_memory(params, kernel);
+    return status.ok() && !is_empty(params) ? kernel.run(params, stream) : status;
+  };
+  return with_kernel(args, &params, launch).code();
 }
 
 }  // extern "C"

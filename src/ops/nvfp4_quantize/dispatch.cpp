@@ -26,9 +26,13 @@ constexpr Kernel<Params> kTable[] = {
      .workspace = no_workspace},
 };
 
-Status prepare(const isobit_nvfp4_quantize_args* args, Params* params, const Kernel<Params>** kernel) {
+// Checks the arguments and calls `then` with the row of the table that takes the call, or says why there is none.
+template <class Then>
+Status with_kernel(const isobit_nvfp4_quantize_args* args, Params* params, const Then& then) {
   if (Status s = check(args, params); !s.ok()) return s;
-  return select_kernel<Params>(kTable, params->kernel, *params, params->device, kernel);
+  const Kernel<Params>* kernel = nullptr;
+  const Status status = select_kernel<Params>(kTable, params->kernel, *params, params->device, &kernel);
+  return kernel == nullptr ? status : then(*kernel);
 }
 
 }  // namespace
@@ -47,17 +51,18 @@ const char* isobit_nvfp4_quantize_contract(void) { return kContract; }
 
 isobit_status isobit_nvfp4_quantize_supported(const isobit_nvfp4_quantize_args* args, char* why, size_t n) {
   Params params;
-  const isobit::Kernel<Params>* kernel = nullptr;
-  const isobit::Status status = prepare(args, &params, &kernel);
+  const isobit::Status status =
+      with_kernel(args, &params, [](const isobit::Kernel<Params>&) { return isobit::Status(); });
   if (why != nullptr && n > 0) std::snprintf(why, n, "%s", status.ok() ? "" : isobit::last_error());
   return status.code();
 }
 
 isobit_status isobit_nvfp4_quantize(const isobit_nvfp4_quantize_args* args, void* stream) {
   Params params;
-  const isobit::Kernel<Params>* kernel = nullptr;
-  if (const isobit::Status s = prepare(args, &params, &kernel); !s.ok()) return s.code();
-  return params.rows == 0 ? ISOBIT_OK : kernel->run(params, stream).code();
+  const auto launch = [&](const isobit::Kernel<Params>& kernel) {
+    return params.rows == 0 ? isobit::Status() : kernel.run(params, stream);
+  };
+  return with_kernel(args, &params, launch).code();
 }
 
 }  // extern "C"

@@ -29,6 +29,9 @@ const std::vector<BenchOperator>& operators() {
        make_linear_logp_forward},
       {"geglu_forward", "geglu", {"rows", "cols"}, {{"rows", 256}, {"cols", 11008}}, make_geglu_forward},
       {"geglu_backward", "geglu", {"rows", "cols"}, {{"rows", 256}, {"cols", 11008}}, make_geglu_backward},
+      {"nvfp4_quantize", "nvfp4_quantize", {"M", "K"}, {{"M", 784}, {"K", 2048}}, make_nvfp4_quantize},
+      {"nvfp4_geglu", "nvfp4_geglu", {"M", "K", "I"}, {{"M", 64}, {"K", 1024}, {"I", 1024}}, make_nvfp4_geglu},
+      {"nvfp4_linear", "nvfp4_linear", {"M", "N", "K"}, {{"M", 64}, {"N", 1024}, {"K", 1024}}, make_nvfp4_linear},
   };
   return rows;
 }

@@ -47,5 +47,8 @@ void require_ok(isobit_status status);
 std::unique_ptr<Workload> make_linear_logp_forward(const BenchCase& bench_case);
 std::unique_ptr<Workload> make_geglu_forward(const BenchCase& bench_case);
 std::unique_ptr<Workload> make_geglu_backward(const BenchCase& bench_case);
+std::unique_ptr<Workload> make_nvfp4_quantize(const BenchCase& bench_case);
+std::unique_ptr<Workload> make_nvfp4_geglu(const BenchCase& bench_case);
+std::unique_ptr<Workload> make_nvfp4_linear(const BenchCase& bench_case);
 
 }  // namespace isobit::cli
