@@ -60,6 +60,7 @@ void decode_testp(Decoder& d);
 // half_arithmetic.cpp: add, sub, mul and fma of the 16-bit floats
 bool is_half(Type type);
 void decode_half(Decoder& d, Type type);
+void decode_half_sign(Decoder& d, Type type, bool negate);
 // approximate.cpp
 void decode_approximate(Decoder& d);
 // convert.cpp, convert_float.cpp, convert_packed.cpp

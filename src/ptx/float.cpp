@@ -71,7 +71,7 @@ struct ExtremumNan {
   }
 };
 
-// Signs are bit operations: a NaN keeps its payload, unless flushing makes it a value operation.
+// fp64 signs are bit operations and keep a NaN's payload.
 struct Magnitude {
   uint32_t operator()(uint32_t a) const { return a & 0x7FFFFFFF; }
   uint64_t operator()(uint64_t a) const { return a & ~(uint64_t{1} << 63); }
@@ -82,13 +82,13 @@ struct Negate {
     return a ^ uint64_t { 1 } << 63;
   }
 };
-template <class Op>
-struct Flushed {  // of fp32 bits
-  uint32_t operator()(uint32_t a) const { return Op{}((a & 0x7F800000) == 0 ? a & 0x80000000 : a); }
-};
-template <class Op>
-struct HalfSign {  // of two packed 16-bit floats, or of the low one
-  uint32_t operator()(uint32_t a) const { return std::is_same_v<Op, Negate> ? a ^ 0x80008000u : a & 0x7FFF7FFFu; }
+// fp32 signs are additions on the device: any NaN becomes the canonical one (H200, 2026-11-29).
+template <class Op, bool Flush>
+struct SignOfFloat {
+  float operator()(float a) const {
+    if constexpr (Flush) a = flush_subnormal(a);
+    return canonical(std::bit_cast<float>(Op{}(std::bit_cast<uint32_t>(a))));
+  }
 };
 struct CopySign {
   uint32_t operator()(uint32_t a, uint32_t b) const { return (a & 0x80000000) | (b & 0x7FFFFFFF); }
@@ -109,7 +109,7 @@ bool has_property(T x, Property p) {
     case Property::kNotANumber:
       return std::isnan(x);
     case Property::kNormal:
-      return std::isnormal(x);
+      return std::isnormal(x) || x == T{0};  // zeros count as normal
     case Property::kSubnormal:
       return std::fpclassify(x) == FP_SUBNORMAL;
   }
@@ -126,6 +126,13 @@ void test_property(Warp& w, const Instruction& i, LaneMask active) {
 
 void need_wide_type(Decoder& d, Type type) {
   if (type != Type::kF32 && type != Type::kF64) d.fail("only .f32 and .f64 are supported");
+}
+
+template <class Op>
+Handler sign_handler(Type type, bool flush) {
+  if (type == Type::kF64) return map_lanes<Op, uint64_t, uint64_t>;
+  if (type != Type::kF32) return nullptr;
+  return flush ? map_lanes<SignOfFloat<Op, true>, float, float> : map_lanes<SignOfFloat<Op, false>, float, float>;
 }
 
 // add, sub, mul: with .rn, or without and then open to contraction by the compiler behind PTX.
@@ -204,19 +211,10 @@ void decode_float_extremum(Decoder& d, Type type, bool maximum) {
 }
 
 void decode_float_sign(Decoder& d, Type type, bool negate) {
+  if (is_half(type)) return decode_half_sign(d, type, negate);
   decode_uniform(d, type, 1);
-  const bool packed = type == Type::kF16x2 || type == Type::kBf16x2 || type == Type::kF16 || type == Type::kBf16;
-  if (packed) {
-    d.out().handler =
-        negate ? map_lanes<HalfSign<Negate>, uint32_t, uint32_t> : map_lanes<HalfSign<Magnitude>, uint32_t, uint32_t>;
-  } else if (type == Type::kF32 && d.take("ftz")) {
-    d.out().handler =
-        negate ? map_lanes<Flushed<Negate>, uint32_t, uint32_t> : map_lanes<Flushed<Magnitude>, uint32_t, uint32_t>;
-  } else if (type == Type::kF32) {
-    d.out().handler = negate ? map_lanes<Negate, uint32_t, uint32_t> : map_lanes<Magnitude, uint32_t, uint32_t>;
-  } else if (type == Type::kF64) {
-    d.out().handler = negate ? map_lanes<Negate, uint64_t, uint64_t> : map_lanes<Magnitude, uint64_t, uint64_t>;
-  }
+  const bool flush = type == Type::kF32 && d.take("ftz");
+  d.out().handler = negate ? sign_handler<Negate>(type, flush) : sign_handler<Magnitude>(type, flush);
 }
 
 void decode_copysign(Decoder& d) {

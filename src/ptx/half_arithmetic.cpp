@@ -1,4 +1,4 @@
-// add, sub, mul and fma on bf16 and fp16, one or two at a time, with one rounding.
+// add, sub, mul, fma, neg and abs on bf16 and fp16, one or two at a time, with one rounding.
 #include <bit>
 #include <cmath>
 
@@ -46,6 +46,13 @@ uint16_t sum(uint16_t a, uint16_t b) {
   return Format::from_float(narrow_to_odd(add_to_odd(Format::to_float(a), Subtract ? -y : y)));
 }
 
+// The device gives the canonical NaN for any NaN (pairs: H200, 2026-11-29; one value is taken to be the same).
+template <class Format, bool Negate>
+uint16_t sign(uint16_t a) {
+  if (std::isnan(Format::to_float(a))) return 0x7FFF;
+  return static_cast<uint16_t>(Negate ? a ^ 0x8000 : a & 0x7FFF);
+}
+
 template <auto F>
 struct Both {
   template <class... Ts>
@@ -60,6 +67,22 @@ struct One {
     return F(halves...);
   }
 };
+
+template <auto Bf16, auto Fp16>
+Handler one_operand(Type type) {
+  switch (type) {
+    case Type::kBf16:
+      return map_lanes<One<Bf16>, uint16_t, uint16_t>;
+    case Type::kBf16x2:
+      return map_lanes<Both<Bf16>, uint32_t, uint32_t>;
+    case Type::kF16:
+      return map_lanes<One<Fp16>, uint16_t, uint16_t>;
+    case Type::kF16x2:
+      return map_lanes<Both<Fp16>, uint32_t, uint32_t>;
+    default:
+      return nullptr;
+  }
+}
 
 template <auto Bf16, auto Fp16>
 Handler two_operands(Type type) {
@@ -110,6 +133,12 @@ void decode_half(Decoder& d, Type type) {
                     : name == "sub" ? two_operands<sum<Bf16, true>, sum<Fp16, true>>(type)
                     : name == "mul" ? two_operands<product<Bf16>, product<Fp16>>(type)
                                     : three_operands<fused<Bf16>, fused<Fp16>>(type);
+}
+
+void decode_half_sign(Decoder& d, Type type, bool negate) {
+  decode_uniform(d, type, 1);
+  d.out().handler = negate ? one_operand<sign<Bf16, true>, sign<Fp16, true>>(type)
+                           : one_operand<sign<Bf16, false>, sign<Fp16, false>>(type);
 }
 
 }  // namespace isobit::ptx

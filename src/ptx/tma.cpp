@@ -133,6 +133,14 @@ void tensor_load(Warp& w, const Instruction& i, LaneMask active) {
   });
 }
 
+// A box to load may begin before the tensor. A box to store may only end behind it: the CUDA programming guide rules
+// out negative coordinates there.
+void check_store_origin(const Coordinates& origin) {
+  for (const int64_t c : origin) {
+    if (c < 0) throw ExecutionFault{FindingKind::kTensorMap, "a store at the negative coordinate " + std::to_string(c)};
+  }
+}
+
 // a: map, b: shared source, list: coordinates.
 void tensor_store(Warp& w, const Instruction& i, LaneMask active) {
   for_each_lane(active, [&](int l) {
@@ -140,6 +148,7 @@ void tensor_store(Warp& w, const Instruction& i, LaneMask active) {
     const Coordinates origin = read_coordinates(w, i, l);
     const uint32_t from = w.word(i.b)[l];
     check_box(map, from);
+    check_store_origin(origin);
     Cta* cta = &w.cta;
     const AsyncHandle handle = w.engine.submit(w, [=](AsyncOperation& operation) {
       locate_shared(*cta, from, box_bytes(map), "tensor copy");

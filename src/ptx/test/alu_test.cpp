@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"min.f32 %r10, %r1, %r2;", {0x00000000, 0x80000000}, 0x80000000},
                     Case{"max.f32 %r10, %r1, %r2;", {0x80000000, 0x00000000}, 0},
                     Case{"max.NaN.f32 %r10, %r1, %r2;", {0x7FC00000, bits(2.0f)}, kNan},
-                    Case{"neg.f32 %r10, %r1;", {0x7FC12345}, 0xFFC12345},
+                    Case{"neg.f32 %r10, %r1;", {0x7FC12345}, 0x7FFFFFFF},
                     Case{"abs.f32 %r10, %r1;", {bits(-2.0f)}, bits(2.0f)},
                     Case{"copysign.f32 %r10, %r1, %r2;", {bits(-1.0f), bits(5.0f)}, bits(-5.0f)},
                     Case{"mul.rn.bf16x2 %r10, %r1, %r2;", {0x40403F80, 0x40404040}, 0x41104040},

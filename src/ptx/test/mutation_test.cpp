@@ -37,6 +37,7 @@ const CaseMutant kMutants[] = {
     {"tensor_copy_128", {"one load dropped", "cp.async.bulk.tensor", 2, kDrop, "deadlock"}},
     {"tensor_copy_128", {"coordinate off by one", "mov.b32 %r21, 27", 1, "mov.b32 %r21, 26;", "values"}},
     {"tensor_copy_128", {"proxy fence before the store dropped", "fence.proxy.async", 1, kDrop, "proxy-fence"}},
+    {"tensor_copy_128", {"store before the tensor", "mov.b32 %r20, 24", 1, "mov.b32 %r20, -24;", "tensor-map"}},
     {"tensor_copy_128",
      {"both waits for the store dropped", "cp.async.bulk.wait_group.read 0;\n  cp.async.bulk.wait_group 0;", 1, kDrop,
       "race"}},

@@ -1,5 +1,6 @@
-// Records what a GPU makes of the conformance kernels: record_gpu FOLDER_OF_PTX FOLDER_OF_GOLDEN. Needs a driver, and
-// no CUDA library:
+// Records what a GPU makes of the conformance kernels: record_gpu FOLDER_OF_PTX FOLDER_OF_GOLDEN [CASE...], by default
+// all cases. A fault ends the context: a case that faults hides those after it unless each has its own process. Needs
+// a driver, and no CUDA library:
 //   g++ -std=c++20 -O1 -I src -I CUDA/include src/ptx/test/conformance/record_gpu.cpp
 //   src/ptx/test/conformance/cases.cpp -ldl
 #include <cuda.h>
@@ -7,6 +8,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "ptx/test/conformance/cases.h"
@@ -74,13 +76,20 @@ std::vector<uint32_t> run(const Case& c, const std::string& folder) {
   return output;
 }
 
+bool is_wanted(const char* name, int argc, char** argv) {
+  for (int i = 3; i < argc; ++i) {
+    if (std::strcmp(argv[i], name) == 0) return true;
+  }
+  return argc <= 3;
+}
+
 }  // namespace
 }  // namespace isobit::ptx::conformance
 
 int main(int argc, char** argv) {
   using namespace isobit::ptx::conformance;
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: record_gpu FOLDER_OF_PTX FOLDER_OF_GOLDEN\n");
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: record_gpu FOLDER_OF_PTX FOLDER_OF_GOLDEN [CASE...]\n");
     return 2;
   }
   CUdevice device;
@@ -90,6 +99,7 @@ int main(int argc, char** argv) {
   call<decltype(cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain", &context, device);
   call<decltype(cuCtxSetCurrent)>("cuCtxSetCurrent", context);
   for (const Case& c : cases()) {
+    if (!is_wanted(c.name, argc, argv)) continue;
     const std::vector<uint32_t> out = run(c, argv[1]);
     std::ofstream file(std::string(argv[2]) + "/" + c.name + ".bin", std::ios::binary);
     file.write(reinterpret_cast<const char*>(out.data()), static_cast<std::streamsize>(out.size() * 4));
