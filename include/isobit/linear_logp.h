@@ -10,10 +10,13 @@
  * (docs/bit-contract.md), never on N, the row's position, its neighbours, chunks, strides, shards, threads or device.
  *
  * Special rows
- *  - target == ignore_index: logp, rank +0; with K = 1 lse and entropy +0 too, and the hidden row is never used.
- *    With K > 1 only the K entries that equal ignore_index are +0; the row counts as ignored if all K do.
- *  - target outside [0, V), or a temperature that is <= 0 or NaN: logp (that id), lse and entropy NaN, rank -1.
- *  - a logit that is NaN or +inf: the row's outputs NaN, rank -1. All logits -inf: lse -inf, the rest NaN.
+ *  - target == ignore_index: logp, rank, target_logit +0. A row whose K targets all are: every output +0, the top list
+ *    too, and its hidden state is never used.
+ *  - target outside [0, V): logp and target_logit NaN, rank -1; the row's lse and entropy are NaN and its top list
+ *    is -1 and NaN. The row's other targets are not affected.
+ *  - a temperature that is <= 0 or NaN: the row's outputs NaN, rank and top_id -1.
+ *  - a logit that is NaN or +inf: likewise, but target_logit is the target's own.
+ *  - all logits -inf: as before, and lse -inf.
  *  - every NaN written is 0x7FFFFFFF.
  */
 #ifndef ISOBIT_LINEAR_LOGP_H_
@@ -25,11 +28,12 @@
 extern "C" {
 #endif
 
-/* All tensors live on one device. Outputs may not overlap each other or any input. Start from
+/* All tensors live on one device. Outputs, workspace and states may not overlap each other or any input, judged by
+ * their first and last byte. N may be 0; H, K and V may not; H <= 2^24, K <= 64, N and V < 2^31. Start from
  * ISOBIT_LINEAR_LOGP_ARGS_INIT. */
 typedef struct isobit_linear_logp_args {
   uint32_t struct_size; /* sizeof(isobit_linear_logp_args) */
-  int32_t threads;      /* CPU: number of threads, 0 for OpenMP's default; ignored on a GPU */
+  int32_t threads;      /* CPU: number of threads, at most 1024, 0 for OpenMP's default; ignored on a GPU */
   const char* kernel;   /* name of one row of the table of kernels; NULL: the first that fits */
 
   isobit_tensor hidden; /* [N, H] bf16 or fp16, stride[1] == 1, any stride[0] >= 0 */
@@ -80,7 +84,8 @@ static inline isobit_linear_logp_args isobit_linear_logp_args_init() {
 ISOBIT_API const char* isobit_linear_logp_contract(void);
 
 /* Workspace in bytes: with `minimum` the rows go in chunks, with `recommended` nothing is gained by more. Both are
- * functions of the arguments' shapes, dtypes, options and device only; pointers may be NULL. */
+ * functions of the arguments' shapes, dtypes, options, threads and device only; pointers may be NULL. Serves whole and
+ * shard calls; a merge needs no workspace. */
 ISOBIT_API isobit_status isobit_linear_logp_workspace(const isobit_linear_logp_args* args, size_t* minimum,
                                                       size_t* recommended);
 
@@ -101,15 +106,15 @@ ISOBIT_API isobit_status isobit_linear_logp_validate(const isobit_linear_logp_ar
 /* A shard is a contiguous range of ids, [first_id, min(first_id + Vw, V)), V = vocab_size given explicitly. Its state
  * is what other ranks need to finish the row with the same bits as one device: complete tree nodes, the raw logits of
  * incomplete border leaves, the target logits it owns, and rank counts. States travel as plain bytes between equal
- * builds. Layout: docs/bit-contract.md. An empty shard (Vw == 0) is legal. */
+ * builds. Layout: docs/bit-contract.md. An empty shard (Vw == 0, or first_id >= V) is legal. */
 
 /* Size in bytes of the state that isobit_linear_logp_shard writes for these arguments. Depends on N, K, first_id, Vw, V
  * and on which of entropy and rank are present. */
 ISOBIT_API isobit_status isobit_linear_logp_state_bytes(const isobit_linear_logp_args* args, size_t* bytes);
 
-/* Writes this shard's state. Outputs in args only say what the merge will want (their data is not touched), except
- * target_logit: with rank present it is an *input*, the logit of every target, gathered before from the owners (a call
- * without rank gives them). top_id is refused. */
+/* Writes this shard's state, to memory aligned to 16 bytes. Outputs in args only say what the merge will want (their
+ * data is not touched), except target_logit: with rank present it is an *input*, the logit of every target, gathered
+ * before from the owners (a call without rank gives them). top_id is refused. */
 ISOBIT_API isobit_status isobit_linear_logp_shard(const isobit_linear_logp_args* args, void* state, void* stream);
 
 typedef struct isobit_linear_logp_state {
@@ -118,8 +123,9 @@ typedef struct isobit_linear_logp_state {
   const void* data; /* what isobit_linear_logp_shard wrote, on the device of the outputs */
 } isobit_linear_logp_state;
 
-/* Merges the states of all shards (any order; together they must partition [0, V)) and writes the outputs. hidden,
- * weight and bias may be absent. The result has the bits of isobit_linear_logp over the whole vocabulary. */
+/* Merges the states of all shards (any order, at most 128; together they must partition [0, V)) and writes the outputs.
+ * hidden, weight, bias and temperature may be absent; top_id is refused. The result has the bits of isobit_linear_logp
+ * over the whole vocabulary. */
 ISOBIT_API isobit_status isobit_linear_logp_merge(const isobit_linear_logp_args* args,
                                                   const isobit_linear_logp_state* states, int32_t count, void* stream);
 

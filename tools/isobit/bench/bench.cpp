@@ -26,7 +26,8 @@ const std::vector<BenchOperator>& operators() {
        "linear_logp",
        {"N", "H", "V"},
        {{"N", 64}, {"H", 1024}, {"V", 8192}},
-       make_linear_logp_forward},
+       make_linear_logp_forward,
+       linear_logp_forward_figures},
       {"geglu_forward", "geglu", {"rows", "cols"}, {{"rows", 256}, {"cols", 11008}}, make_geglu_forward},
       {"geglu_backward", "geglu", {"rows", "cols"}, {{"rows", 256}, {"cols", 11008}}, make_geglu_backward},
       {"nvfp4_quantize", "nvfp4_quantize", {"M", "K"}, {{"M", 784}, {"K", 2048}}, make_nvfp4_quantize},
@@ -40,6 +41,7 @@ struct Request {
   std::string op;
   std::string kernel;
   std::vector<std::string> shape;
+  bool figures = false;
   std::vector<std::string> dtypes = {"bfloat16"};
   TimingOptions timing;
   int threads = 0;
@@ -60,6 +62,11 @@ std::string command_of(const Request& request, const BenchOperator& row, const B
   return text;
 }
 
+std::vector<Shape> shapes_of(const Request& request, const BenchOperator& row, const Kernel& kernel) {
+  if (request.figures && row.figures != nullptr) return row.figures(kernel.place());
+  return combine(parse_shapes(request.shape), row.letters, row.defaults);
+}
+
 std::vector<BenchCase> cases_of(const Request& request, const BenchOperator& row) {
   std::vector<BenchCase> cases;
   for (const Kernel& kernel : select_kernels(row.op, request.kernel)) {
@@ -68,7 +75,7 @@ std::vector<BenchCase> cases_of(const Request& request, const BenchOperator& row
       continue;
     }
     for (const std::string& dtype : request.dtypes) {
-      for (const Shape& shape : combine(parse_shapes(request.shape), row.letters, row.defaults)) {
+      for (const Shape& shape : shapes_of(request, row, kernel)) {
         const Place place{kernel.place(), kernel.place() == ISOBIT_CPU ? 0 : request.device};
         cases.push_back({kernel, place, shape, parse_dtype(dtype), request.threads, request.seed});
       }
@@ -133,6 +140,7 @@ std::function<int()> set_up_bench(CLI::App& app) {
   app.add_option("op", request->op, "Operator to time")->required()->check(CLI::IsMember(names));
   app.add_option("--kernel", request->kernel, "One row of `isobit list`, or all; every usable row by default");
   app.add_option("--shape", request->shape, "Sizes, for example N=1,64 H=4096 V=151936 or M=784:968:32");
+  app.add_flag("--figures", request->figures, "The shapes of the operator's page instead of --shape");
   app.add_option("--dtype", request->dtypes, "bfloat16, float16, float32")->capture_default_str();
   app.add_option("--samples", request->timing.samples, "Timed runs")->capture_default_str()->check(CLI::PositiveNumber);
   app.add_option("--warmup", request->timing.warmup, "Runs before them")

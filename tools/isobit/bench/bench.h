@@ -39,12 +39,14 @@ struct BenchOperator {
   std::vector<std::string> letters;  // of the shape, in the order they are printed
   Shape defaults;
   std::unique_ptr<Workload> (*make)(const BenchCase& bench_case);
+  std::vector<Shape> (*figures)(isobit_device_type device) = nullptr;  // what --figures runs; null: the defaults
 };
 
 // Throws std::runtime_error with the library's message unless the status is ISOBIT_OK.
 void require_ok(isobit_status status);
 
 std::unique_ptr<Workload> make_linear_logp_forward(const BenchCase& bench_case);
+std::vector<Shape> linear_logp_forward_figures(isobit_device_type device);
 std::unique_ptr<Workload> make_geglu_forward(const BenchCase& bench_case);
 std::unique_ptr<Workload> make_geglu_backward(const BenchCase& bench_case);
 std::unique_ptr<Workload> make_nvfp4_quantize(const BenchCase& bench_case);

@@ -5,6 +5,7 @@
 
 #include "arrays.h"
 #include "bench/bench.h"
+#include "ops/linear_logp/bench/cases.h"
 
 namespace isobit::cli {
 namespace {
@@ -40,12 +41,8 @@ class LinearLogpForward final : public Workload {
   }
 
   void run(void* stream) override { require_ok(isobit_linear_logp(&args_, stream)); }
-  double bytes() const override {
-    return static_cast<double>(hidden_.bytes() + weight_.bytes() + target_.bytes() + logp_.bytes() + lse_.bytes());
-  }
-  double flops() const override {
-    return 2.0 * static_cast<double>(n_) * static_cast<double>(h_) * static_cast<double>(v_);
-  }
+  double bytes() const override { return linear_logp::forward_bytes({n_, h_, v_}); }
+  double flops() const override { return linear_logp::forward_flops({n_, h_, v_}); }
   double peak_bytes() const override {
     return static_cast<double>(args_.workspace_bytes + logp_.bytes() + lse_.bytes());
   }
@@ -62,6 +59,15 @@ class LinearLogpForward final : public Workload {
 
 std::unique_ptr<Workload> make_linear_logp_forward(const BenchCase& bench_case) {
   return std::make_unique<LinearLogpForward>(bench_case);
+}
+
+std::vector<Shape> linear_logp_forward_figures(isobit_device_type device) {
+  std::vector<Shape> shapes;
+  for (const auto& [n, h, v] :
+       device == ISOBIT_CPU ? linear_logp::cpu_forward_shapes() : linear_logp::gpu_forward_shapes()) {
+    shapes.push_back({{"N", n}, {"H", h}, {"V", v}});
+  }
+  return shapes;
 }
 
 }  // namespace isobit::cli

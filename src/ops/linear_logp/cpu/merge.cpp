@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "cpu/parallel_for.h"
 #include "ops/linear_logp/cpu/kernel.h"
 #include "ops/linear_logp/cpu/rows.h"
@@ -81,7 +83,8 @@ void merge_rows(const Params& p) {
     const StateLayout layout = state_layout(ids, p.vocab, p.rows, p.targets, p.wants_entropy, p.wants_rank);
     shards[i] = {ids, range_parts(ids, p.vocab), state_arrays(layout, const_cast<void*>(p.states[i].data))};
   }
-  isobit::cpu::parallel_for(p.rows, isobit::cpu::thread_count(p.threads),
+  const int64_t threads = std::min<int64_t>(isobit::cpu::thread_count(p.threads), p.rows);
+  isobit::cpu::parallel_for(p.rows, static_cast<int>(threads),
                             [&](int64_t row, int) { RowMerge<kEntropy>(p, shards, row).run(); });
 }
 

@@ -82,7 +82,9 @@ Pieces smallest_pieces(const Params& p) { return {1, std::clamp<int64_t>(p.rows,
 Pieces best_pieces(const Params& p) {
   const int threads = isobit::cpu::thread_count(p.threads);
   const int64_t block_rows = std::clamp<int64_t>(p.rows, 1, kBlockRows);
-  return {threads, block_rows, useful_blocks(p, threads, block_rows)};
+  const int64_t blocks = useful_blocks(p, threads, block_rows);
+  const int64_t jobs = std::max<int64_t>(spans_of(p.shard_ids()).size() * blocks, 1);
+  return {static_cast<int>(std::min<int64_t>(threads, jobs)), block_rows, blocks};
 }
 
 Pieces choose_pieces(const Params& p, size_t bytes) {

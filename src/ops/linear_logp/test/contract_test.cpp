@@ -32,7 +32,9 @@ TEST(Contract, HeaderFields) {
   expect_refused("struct_size: expected sizeof", [](Args* a) { --a->struct_size; });
   expect_refused("struct_size: expected sizeof", [](Args* a) { ++a->struct_size; });
   expect_refused("reserved: expected 0, got 1", [](Args* a) { a->reserved = 1; });
-  expect_refused("threads: expected 0 or more, got -1", [](Args* a) { a->threads = -1; });
+  expect_refused("threads: expected 0 <= threads <= 1024, got threads = -1", [](Args* a) { a->threads = -1; });
+  expect_refused("threads: expected 0 <= threads <= 1024, got threads = 1025", [](Args* a) { a->threads = 1025; });
+  expect_taken("threads 1024", [](Args* a) { a->threads = 1024; });
   expect_taken("threads 0", [](Args* a) { a->threads = 0; });
   expect_refused("use_ignore_index: expected 0 or 1, got 2", [](Args* a) { a->use_ignore_index = 2; });
   expect_refused("use_ignore_index: expected 0 or 1, got -1", [](Args* a) { a->use_ignore_index = -1; });
