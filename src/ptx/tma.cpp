@@ -88,6 +88,12 @@ void load_box(Cta& cta, const TensorMapBits& map, const Coordinates& origin, uin
   });
 }
 
+// The device stores whole pieces of 16 bytes: where the tensor ends inside one, the rest of that piece is written too
+// (a tensor of 60 16-bit columns, H200, 2026-11-29). Loads fill with zeros from the exact end.
+uint32_t stored_bytes(const BoxRow& row, uint32_t row_bytes) {
+  return std::min((row.end + 15) / 16 * 16, row_bytes) - row.begin;
+}
+
 void store_box(Cta& cta, const TensorMapBits& map, const Coordinates& origin, uint32_t shared,
                const AsyncOperation& operation) {
   std::vector<std::byte> staged(map.box[0] * map.element_bytes);
@@ -97,8 +103,8 @@ void store_box(Cta& cta, const TensorMapBits& map, const Coordinates& origin, ui
       std::memcpy(staged.data() + x, access_shared_async(place, 16, false, operation, true), 16);
     });
     if (row.end > row.begin) {
-      std::memcpy(access_global(cta.engine, row.global, row.end - row.begin, true, operation.pc),
-                  staged.data() + row.begin, row.end - row.begin);
+      const uint32_t bytes = stored_bytes(row, static_cast<uint32_t>(staged.size()));
+      std::memcpy(access_global(cta.engine, row.global, bytes, true, operation.pc), staged.data() + row.begin, bytes);
     }
   });
 }
