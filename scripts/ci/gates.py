@@ -79,6 +79,11 @@ def cuda_include() -> list[str]:
     return ["-isystem", "/usr/local/cuda/include"] if has_nvcc() else []
 
 
+def needs_absent_cuda(path: Path) -> bool:
+    """A header with one of the toolkit's headers, on a machine without the toolkit."""
+    return not has_nvcc() and re.search(r"^#include <cuda", path.read_text(), re.MULTILINE) is not None
+
+
 def extra_header_flags(path: Path) -> list[str]:
     """Target flags that a header of intrinsics needs."""
     if "avx512" in path.name:
