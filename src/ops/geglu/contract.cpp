@@ -33,10 +33,9 @@ Status collapse_rows(const char* name, const isobit_tensor& tensor, int64_t* row
     if (tensor.shape[i] <= 1) continue;
     if (next_extent == 0) {
       *row_stride = tensor.stride[i];
-    } else if (tensor.stride[i] != next_stride * next_extent) {
+    } else if (const long long wanted = next_stride * next_extent; tensor.stride[i] != wanted) {
       char expected[96];
-      std::snprintf(expected, sizeof expected, "leading dimensions at one distance (stride[%d] = %lld)", i,
-                    static_cast<long long>(next_stride * next_extent));
+      std::snprintf(expected, sizeof expected, "leading dimensions at one distance (stride[%d] = %lld)", i, wanted);
       return refuse(name, expected, "%lld", static_cast<long long>(tensor.stride[i]));
     }
     next_stride = tensor.stride[i];

@@ -90,7 +90,8 @@ template <class Args>
 isobit_status run(const Args* args, void* stream) {
   Params params;
   const Kernel<Params>* kernel = nullptr;
-  if (const Status s = prepare(args, &params, &kernel); !s.ok()) return s.code();
+  const Status status = prepare(args, &params, &kernel);
+  if (kernel == nullptr) return status.code();
   return is_empty(params) ? ISOBIT_OK : kernel->run(params, stream).code();
 }
 

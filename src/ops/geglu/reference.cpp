@@ -1,6 +1,7 @@
 #include "ops/geglu/reference.h"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "numerics/bf16.h"
@@ -28,7 +29,7 @@ double element(const Params& params, const Matrix& matrix, int64_t row, int64_t 
 
 // a sigmoid(2u) and erfc instead of 1 + tanh u and 1 + erf: those cancel for negative a.
 double reference_gelu(numerics::Gelu gelu, double a) {
-  if (a == -INFINITY) return -0.0;
+  if (a == -std::numeric_limits<double>::infinity()) return -0.0;
   if (gelu == numerics::Gelu::kErf) return 0.5 * a * std::erfc(-a / std::numbers::sqrt2);
   return a / (1.0 + std::exp(-2.0 * kScale * (a + kCubic * a * a * a)));
 }

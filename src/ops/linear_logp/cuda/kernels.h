@@ -14,6 +14,7 @@ Status run_sm90(const Params& p, void* stream);
 Status takes_sm80(const Params& p, const DeviceProperties& device);
 Status run_sm80(const Params& p, void* stream);
 
+// The same for every architecture: what the one that needs most slots needs.
 WorkspaceBytes workspace(const Params& p);
 
 }  // namespace isobit::linear_logp::cuda

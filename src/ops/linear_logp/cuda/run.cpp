@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/runtime.h"
+#include "ops/linear_logp/cuda/kernels.h"
 #include "ops/linear_logp/cuda/launch.h"
 
 namespace isobit::linear_logp::cuda {

@@ -25,9 +25,6 @@ struct Producer {
 // kMaxScratchBytes.
 using ChooseProducer = Producer (*)(int64_t rows);
 
-// The same for every architecture: what the one that needs most slots needs.
-WorkspaceBytes workspace(const Params& p);
-
 // A whole call, a shard or a merge, as p.purpose says.
 Status run(const Params& p, ChooseProducer choose, void* stream);
 
