@@ -28,7 +28,7 @@ FAULTS = [
     (rules.room_shape, {**dict.fromkeys(ROOM, ""), "src/ops/op/cuda/kernel.cuh": "", "src/ops/op/cuda/launch.h": ""}),
     (rules.room_runs_in_the_interpreter, {"src/ops/op/cuda/launch.cu": "", "src/ops/op/test/a.cpp": "int main() {}\n"}),
     (rules.device_code_suffix, {"src/core/a.cu": "int x;\n"}),
-    (rules.words, {"README.md": "see /work/shared for more\n"}),
+    (rules.words, {"README.md": "see /" + "work/elsewhere for more\n"}),
     (rules.words, {"a.md": "fixed in issue 12\n"}),
     (rules.words, {"src/a.cpp": "// fixed (#12)\n"}),
     (rules.words, {"src/a.cpp": "// TODO: later\n"}),
