@@ -80,7 +80,7 @@ static inline isobit_linear_logp_args isobit_linear_logp_args_init() {
 /* clang-format on */
 #endif
 
-/* Contract id whose bits the call would produce, for example "linear_logp/sm90-k16-f25/0"; static string. */
+/* Contract id whose bits the call would produce, for example "linear_logp/sm90-k16-f25/1"; static string. */
 ISOBIT_API const char* isobit_linear_logp_contract(void);
 
 /* Workspace in bytes: with `minimum` the rows go in chunks, with `recommended` nothing is gained by more. Both are

@@ -10,8 +10,8 @@
 
 namespace isobit::linear_logp {
 
-// Draft until the Hopper kernel has settled the constants (docs/bit-contract.md).
-inline constexpr const char* kContract = "linear_logp/sm90-k16-f25/0";
+// Frozen: docs/bit-contract.md section 3, test/frozen.cpp.
+inline constexpr const char* kContract = "linear_logp/sm90-k16-f25/1";
 
 inline constexpr int64_t kMaxRows = (int64_t{1} << 31) - 1;
 inline constexpr int64_t kMaxVocab = (int64_t{1} << 31) - 1;
