@@ -1,5 +1,4 @@
-// A runtime for tests of dispatch: devices of one compute capability that run nothing, and a record of what was
-// launched on them.
+// A runtime for tests of dispatch: devices that run nothing, and a record of what was launched on them.
 #pragma once
 
 #include <vector>
@@ -16,13 +15,16 @@ class LaunchRecorder final : public Runtime {
     LaunchShape shape;
     void* stream;
   };
-  int capability = 90;
+  std::vector<int> capabilities = {90, 90};  // of device 0, 1, ...
   std::vector<Launch> launches;
 
-  int device_count() override { return 2; }
-  Status properties(int, DeviceProperties* out) override {
-    out->capability = capability;
-    out->shared_bytes_per_block = 99 * 1024;
+  int device_count() override { return static_cast<int>(capabilities.size()); }
+  Status properties(int device, DeviceProperties* out) override {
+    if (device < 0 || device >= device_count()) return fail(ISOBIT_DEVICE_ERROR, "device: no ordinal %d", device);
+    out->capability = capabilities[static_cast<size_t>(device)];
+    const bool data_centre = out->capability == 90 || out->capability / 10 == 10 || out->capability == 110;
+    out->shared_bytes_per_block = data_centre ? 227 * 1024 : 99 * 1024;
+    out->multiprocessors = 132;
     return Status();
   }
   Status launch(int device, const void* kernel, const LaunchShape& shape, void**, void* stream) override {

@@ -2,42 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
-#include "core/runtime.h"
+#include "core/test/launch_recorder.h"
 #include "ops/geglu/dispatch.h"
 #include "ops/geglu/test/problem.h"
 
 namespace isobit::geglu::test {
 namespace {
-
-// Devices by ordinal, and a record of what was launched on them.
-class MockRuntime final : public Runtime {
- public:
-  struct Launch {
-    int device;
-    const void* kernel;
-    LaunchShape shape;
-    void* stream;
-  };
-  std::vector<int> capabilities;
-  std::vector<Launch> launches;
-
-  int device_count() override { return static_cast<int>(capabilities.size()); }
-  Status properties(int device, DeviceProperties* out) override {
-    if (device < 0 || device >= device_count()) return fail(ISOBIT_DEVICE_ERROR, "device: no ordinal %d", device);
-    out->capability = capabilities[static_cast<size_t>(device)];
-    return Status();
-  }
-  Status launch(int device, const void* kernel, const LaunchShape& shape, void**, void* stream) override {
-    launches.push_back({device, kernel, shape, stream});
-    return Status();
-  }
-  Status allow_shared_memory(int, const void*, uint32_t) override { return Status(); }
-  Status encode_tensor_map(const TensorMapSpec&, TensorMap*) override { return Status(); }
-  Status fill_bytes(int, void*, int, size_t, void*) override { return Status(); }
-  Status copy_to_host(int, void*, const void*, size_t, void*) override { return Status(); }
-};
 
 class GegluDispatch : public testing::Test {
  protected:
@@ -47,7 +18,7 @@ class GegluDispatch : public testing::Test {
     args.kernel = kernel;
     return isobit_geglu_forward(&args, stream);
   }
-  MockRuntime mock_;
+  isobit::test::LaunchRecorder mock_;
   ScopedRuntime scope_{&mock_};
 };
 

@@ -1,37 +1,16 @@
 // Every rule of the arguments, one over and one under; a refused call writes nothing.
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <string>
-
 #include "ops/nvfp4_geglu/test/problem.h"
 
 namespace isobit::nvfp4_geglu::test {
 namespace {
 
-using Args = isobit_nvfp4_geglu_args;
-using Change = std::function<void(Args&)>;
+using Args = Problem::Args;
 
-class Nvfp4GegluContract : public testing::Test {
+class Nvfp4GegluContract : public isobit::test::ContractTest<Problem> {
  protected:
-  void refused(const Change& change, const std::string& message, isobit_status status = ISOBIT_INVALID_ARGUMENT) {
-    Args args = with_workspace();
-    change(args);
-    const std::vector<std::byte> before = problem_.arena.bytes;
-    char why[512];
-    EXPECT_EQ(isobit_nvfp4_geglu_supported(&args, why, sizeof why), status);
-    EXPECT_NE(std::string(why).find(message), std::string::npos) << why;
-    EXPECT_EQ(isobit_nvfp4_geglu(&args, nullptr), status);
-    EXPECT_EQ(problem_.arena.bytes, before);
-  }
-  Args with_workspace() {
-    Args args = problem_.args();
-    args.workspace = memory_;
-    args.workspace_bytes = sizeof memory_;
-    return args;
-  }
-  Problem problem_{{.rows = 3, .width = 32, .k = 48}};
-  alignas(256) std::byte memory_[1 << 20];
+  Nvfp4GegluContract() : ContractTest({.rows = 3, .width = 32, .k = 48}) {}
 };
 
 TEST_F(Nvfp4GegluContract, Accepted) {
@@ -39,13 +18,12 @@ TEST_F(Nvfp4GegluContract, Accepted) {
   EXPECT_EQ(isobit_nvfp4_geglu(&args, nullptr), ISOBIT_OK) << isobit_last_error();
 }
 
-TEST_F(Nvfp4GegluContract, StructAndOptions) {
-  EXPECT_EQ(isobit_nvfp4_geglu(nullptr, nullptr), ISOBIT_INVALID_ARGUMENT);
-  refused([](Args& a) { a.struct_size = 8; }, "struct_size");
+TEST_F(Nvfp4GegluContract, StructAndWorkspace) { refuses_unusable_structs_and_workspaces(); }
+
+TEST_F(Nvfp4GegluContract, Options) {
   refused([](Args& a) { a.gelu = 0; }, "gelu: expected ISOBIT_GELU_TANH or ISOBIT_GELU_ERF, got 0");
   refused([](Args& a) { a.gelu = 3; }, "gelu: expected");
   refused([](Args& a) { a.reserved = 1; }, "reserved: expected 0");
-  refused([](Args& a) { a.kernel = "sm100"; }, "kernel: expected the name of a row");
 }
 
 TEST_F(Nvfp4GegluContract, Operands) {
@@ -80,15 +58,6 @@ TEST_F(Nvfp4GegluContract, Output) {
           "out.scales: expected memory that does not overlap weight.scales");
   refused([](Args& a) { a.out.scales.data = a.out.codes.data; },
           "out.scales: expected memory that does not overlap out.codes");
-}
-
-TEST_F(Nvfp4GegluContract, Workspace) {
-  size_t minimum = 0;
-  Args args = problem_.args();
-  ASSERT_EQ(isobit_nvfp4_geglu_workspace(&args, &minimum, nullptr), ISOBIT_OK);
-  refused([&](Args& a) { a.workspace_bytes = minimum - 1; }, "workspace_bytes: expected", ISOBIT_WORKSPACE_TOO_SMALL);
-  refused([](Args& a) { a.workspace = nullptr; }, "workspace: expected a pointer");
-  refused([](Args& a) { a.workspace = static_cast<char*>(a.workspace) + 64; }, "aligned to 256 bytes");
 }
 
 }  // namespace

@@ -1,25 +1,13 @@
 // The mma.sync kernel on a GPU, against the CPU backend byte for byte (compute capability 9.0).
 #include <gtest/gtest.h>
 
-#include "core/test/device_arena.h"
+#include "core/test/nvfp4_gpu.h"
 #include "ops/nvfp4_geglu/test/problem.h"
 
 namespace isobit::nvfp4_geglu::test {
 namespace {
 
-using isobit::test::DeviceArena;
-
-void expect_cpu_bytes(const Shape& shape, uint64_t seed = 1) {
-  Problem cpu(shape, seed), gpu(shape, seed);
-  ASSERT_EQ(cpu.run_cpu(), ISOBIT_OK) << isobit_last_error();
-  const DeviceArena memory(gpu.arena.bytes);
-  const isobit_nvfp4_geglu_args args = gpu.args(memory.data(), {ISOBIT_CUDA, 0});
-  ASSERT_EQ(isobit_nvfp4_geglu(&args, nullptr), ISOBIT_OK) << isobit_last_error();
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  memory.download(&gpu.arena.bytes);
-  EXPECT_TRUE(gpu.arena.bytes == cpu.arena.bytes)
-      << shape.rows << " x " << shape.width << " x " << shape.k << gpu.arena.stray_write() << gpu.out.dirty_padding();
-}
+void expect_cpu_bytes(const Shape& shape) { isobit::test::expect_cpu_bytes_on_gpu<Problem>("sm80", shape); }
 
 TEST(Nvfp4GegluGpu, EveryRaggedness) {
   for (const isobit_gelu gelu : {ISOBIT_GELU_TANH, ISOBIT_GELU_ERF}) {
@@ -64,30 +52,7 @@ TEST(Nvfp4GegluGpu, VisionLanguageRows) {
 }
 
 TEST(Nvfp4GegluGpu, CapturedOnTheFirstCall) {
-  Problem cpu({.rows = 9, .width = 96, .k = 96, .device_scales = true}, 5);
-  ASSERT_EQ(cpu.run_cpu(), ISOBIT_OK);
-  Problem gpu(cpu.shape(), 5);
-  const DeviceArena memory(gpu.arena.bytes);
-  cudaStream_t stream = nullptr;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
-  const isobit_nvfp4_geglu_args args = gpu.args(memory.data(), {ISOBIT_CUDA, 0});
-  ASSERT_EQ(isobit_nvfp4_geglu(&args, stream), ISOBIT_OK) << isobit_last_error();
-  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
-  ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
-  for (int replay = 0; replay < 2; ++replay) {
-    memory.upload(gpu.arena.bytes);
-    ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
-    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-    memory.download(&gpu.arena.bytes);
-    EXPECT_TRUE(gpu.arena.bytes == cpu.arena.bytes);
-    gpu.arena.poison_outputs();
-  }
-  cudaGraphExecDestroy(executable);
-  cudaGraphDestroy(graph);
-  cudaStreamDestroy(stream);
+  isobit::test::expect_cpu_bytes_of_graph<Problem>("sm80", {.rows = 9, .width = 96, .k = 96, .device_scales = true});
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "ops/nvfp4_geglu/test/problem.h"
 
-#include <cstring>
-#include <memory>
-
 #include "numerics/gelu.h"
 #include "numerics/hopper_mma.h"
 #include "numerics/nvfp4_block.h"
@@ -45,14 +42,7 @@ isobit_nvfp4_geglu_args Problem::args(void* base, Device device) const {
 
 isobit_status Problem::run_cpu(int threads, bool minimum_workspace) {
   arena.poison_outputs();
-  isobit_nvfp4_geglu_args call = args();
-  call.threads = threads;
-  size_t minimum = 0, recommended = 0;
-  if (const isobit_status s = isobit_nvfp4_geglu_workspace(&call, &minimum, &recommended); s != ISOBIT_OK) return s;
-  call.workspace_bytes = minimum_workspace ? minimum : recommended;
-  const std::unique_ptr<std::byte[]> memory(new std::byte[call.workspace_bytes + 256]);
-  call.workspace = memory.get() + (256 - reinterpret_cast<uintptr_t>(memory.get()) % 256) % 256;
-  return isobit_nvfp4_geglu(&call, nullptr);
+  return isobit::test::run_on_cpu(kCalls, args(), threads, minimum_workspace);
 }
 
 std::string Problem::out_bytes() const {

@@ -1,37 +1,16 @@
 // Every rule of the arguments, one over and one under; a refused call writes nothing.
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <string>
-
 #include "ops/nvfp4_linear/test/problem.h"
 
 namespace isobit::nvfp4_linear::test {
 namespace {
 
-using Args = isobit_nvfp4_linear_args;
-using Change = std::function<void(Args&)>;
+using Args = Problem::Args;
 
-class Nvfp4LinearContract : public testing::Test {
+class Nvfp4LinearContract : public isobit::test::ContractTest<Problem> {
  protected:
-  void refused(const Change& change, const std::string& message, isobit_status status = ISOBIT_INVALID_ARGUMENT) {
-    Args args = with_workspace();
-    change(args);
-    const std::vector<std::byte> before = problem_.arena.bytes;
-    char why[512];
-    EXPECT_EQ(isobit_nvfp4_linear_supported(&args, why, sizeof why), status);
-    EXPECT_NE(std::string(why).find(message), std::string::npos) << why;
-    EXPECT_EQ(isobit_nvfp4_linear(&args, nullptr), status);
-    EXPECT_EQ(problem_.arena.bytes, before);
-  }
-  Args with_workspace() {
-    Args args = problem_.args();
-    args.workspace = memory_;
-    args.workspace_bytes = sizeof memory_;
-    return args;
-  }
-  Problem problem_{{.rows = 3, .columns = 33, .k = 48}};
-  alignas(256) std::byte memory_[1 << 20];
+  Nvfp4LinearContract() : ContractTest({.rows = 3, .columns = 33, .k = 48}) {}
 };
 
 TEST_F(Nvfp4LinearContract, Accepted) {
@@ -39,11 +18,7 @@ TEST_F(Nvfp4LinearContract, Accepted) {
   EXPECT_EQ(isobit_nvfp4_linear(&args, nullptr), ISOBIT_OK) << isobit_last_error();
 }
 
-TEST_F(Nvfp4LinearContract, Struct) {
-  EXPECT_EQ(isobit_nvfp4_linear(nullptr, nullptr), ISOBIT_INVALID_ARGUMENT);
-  refused([](Args& a) { a.struct_size = 8; }, "struct_size");
-  refused([](Args& a) { a.kernel = "sm75"; }, "kernel: expected the name of a row");
-}
+TEST_F(Nvfp4LinearContract, StructAndWorkspace) { refuses_unusable_structs_and_workspaces(); }
 
 TEST_F(Nvfp4LinearContract, Operands) {
   refused([](Args& a) { a.x.codes.shape[1] = 23; }, "K a positive multiple of 16");
@@ -79,16 +54,6 @@ TEST_F(Nvfp4LinearContract, Output) {
   refused([](Args& a) { a.out.data = a.x.codes.data; }, "out: expected memory that does not overlap x.codes");
   refused([](Args& a) { a.out.data = a.weight.scales.data; },
           "out: expected memory that does not overlap weight.scales");
-}
-
-TEST_F(Nvfp4LinearContract, Workspace) {
-  size_t minimum = 0, recommended = 0;
-  Args args = problem_.args();
-  ASSERT_EQ(isobit_nvfp4_linear_workspace(&args, &minimum, &recommended), ISOBIT_OK);
-  EXPECT_LE(minimum, recommended);
-  refused([&](Args& a) { a.workspace_bytes = minimum - 1; }, "workspace_bytes: expected", ISOBIT_WORKSPACE_TOO_SMALL);
-  refused([](Args& a) { a.workspace = nullptr; }, "workspace: expected a pointer");
-  refused([](Args& a) { a.workspace = static_cast<char*>(a.workspace) + 64; }, "aligned to 256 bytes");
 }
 
 }  // namespace

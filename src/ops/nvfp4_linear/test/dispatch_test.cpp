@@ -29,7 +29,7 @@ class Nvfp4LinearDispatch : public testing::Test {
 TEST_F(Nvfp4LinearDispatch, OneLaunchWithoutWorkspace) {
   int stream = 0;
   for (const int capability : {80, 86, 89, 90, 100, 103, 110, 120, 121}) {
-    recorder_.capability = capability;
+    recorder_.capabilities[1] = capability;
     recorder_.launches.clear();
     ASSERT_EQ(run({.rows = 130, .columns = 300, .k = 64}, &stream), ISOBIT_OK) << isobit_last_error();
     ASSERT_EQ(recorder_.launches.size(), 1u);
@@ -40,7 +40,7 @@ TEST_F(Nvfp4LinearDispatch, OneLaunchWithoutWorkspace) {
 }
 
 TEST_F(Nvfp4LinearDispatch, OldDevicesAreRefused) {
-  recorder_.capability = 75;
+  recorder_.capabilities[1] = 75;
   EXPECT_EQ(run({}), ISOBIT_UNSUPPORTED);
   EXPECT_NE(std::string(isobit_last_error()).find("sm80: needs compute capability 8.0"), std::string::npos);
   EXPECT_TRUE(recorder_.launches.empty());

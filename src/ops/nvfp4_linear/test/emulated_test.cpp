@@ -1,29 +1,14 @@
 // The mma.sync kernel in the PTX interpreter, against the CPU backend byte for byte: no GPU needed.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
+#include "core/test/nvfp4_emulated.h"
 #include "ops/nvfp4_linear/test/problem.h"
-#include "ptx/emulation.h"
 
 namespace isobit::nvfp4_linear::test {
 namespace {
 
-constexpr const char* kPtxFolder = ISOBIT_BINARY_DIR "/ptx/nvfp4_linear/sm80";
-
 void expect_cpu_bytes(const Shape& shape) {
-  Problem cpu(shape);
-  ASSERT_EQ(cpu.run_cpu(), ISOBIT_OK) << isobit_last_error();
-  ptx::for_each_schedule(kPtxFolder, {}, [&](ptx::EmulatedRuntime& emulated, const ptx::ScheduleCase& schedule) {
-    Problem gpu(shape);
-    const ptx::DeviceBuffer memory = emulated.upload(gpu.arena.bytes.data(), gpu.arena.bytes.size());
-    const isobit_nvfp4_linear_args args = gpu.args(memory.data(), {ISOBIT_CUDA, 0});
-    ASSERT_EQ(isobit_nvfp4_linear(&args, nullptr), ISOBIT_OK) << isobit_last_error();
-    std::memcpy(gpu.arena.bytes.data(), memory.data(), gpu.arena.bytes.size());
-    EXPECT_TRUE(emulated.report().ok()) << schedule.name << ": " << emulated.report().text();
-    EXPECT_EQ(gpu.out(), cpu.out()) << schedule.name;
-    EXPECT_EQ(gpu.arena.stray_write(), "") << schedule.name;
-  });
+  isobit::test::expect_cpu_bytes_emulated<Problem>(ISOBIT_BINARY_DIR "/ptx/nvfp4_linear/sm80", "sm80", shape);
 }
 
 TEST(Nvfp4LinearEmulated, WholeAndRaggedTiles) {

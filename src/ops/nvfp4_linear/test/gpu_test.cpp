@@ -1,25 +1,13 @@
 // The mma.sync kernel on a GPU, against the CPU backend byte for byte (compute capability 9.0).
 #include <gtest/gtest.h>
 
-#include "core/test/device_arena.h"
+#include "core/test/nvfp4_gpu.h"
 #include "ops/nvfp4_linear/test/problem.h"
 
 namespace isobit::nvfp4_linear::test {
 namespace {
 
-using isobit::test::DeviceArena;
-
-void expect_cpu_bytes(const Shape& shape, uint64_t seed = 1) {
-  Problem cpu(shape, seed), gpu(shape, seed);
-  ASSERT_EQ(cpu.run_cpu(), ISOBIT_OK) << isobit_last_error();
-  const DeviceArena memory(gpu.arena.bytes);
-  const isobit_nvfp4_linear_args args = gpu.args(memory.data(), {ISOBIT_CUDA, 0});
-  ASSERT_EQ(isobit_nvfp4_linear(&args, nullptr), ISOBIT_OK) << isobit_last_error();
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  memory.download(&gpu.arena.bytes);
-  EXPECT_TRUE(gpu.out() == cpu.out()) << shape.rows << " x " << shape.columns << " x " << shape.k;
-  EXPECT_EQ(gpu.arena.stray_write(), "");
-}
+void expect_cpu_bytes(const Shape& shape) { isobit::test::expect_cpu_bytes_on_gpu<Problem>("sm80", shape); }
 
 TEST(Nvfp4LinearGpu, EveryRaggedness) {
   for (const int64_t rows : {1, 5, 32, 127, 128, 129}) {
@@ -64,30 +52,7 @@ TEST(Nvfp4LinearGpu, DownProjection) {
 }
 
 TEST(Nvfp4LinearGpu, CapturedOnTheFirstCall) {
-  Problem cpu({.rows = 9, .columns = 200, .k = 96, .device_scales = true}, 5);
-  ASSERT_EQ(cpu.run_cpu(), ISOBIT_OK);
-  Problem gpu(cpu.shape(), 5);
-  const DeviceArena memory(gpu.arena.bytes);
-  cudaStream_t stream = nullptr;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
-  const isobit_nvfp4_linear_args args = gpu.args(memory.data(), {ISOBIT_CUDA, 0});
-  ASSERT_EQ(isobit_nvfp4_linear(&args, stream), ISOBIT_OK) << isobit_last_error();
-  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
-  ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
-  for (int replay = 0; replay < 2; ++replay) {
-    memory.upload(gpu.arena.bytes);
-    ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
-    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-    memory.download(&gpu.arena.bytes);
-    EXPECT_TRUE(gpu.out() == cpu.out());
-    gpu.arena.poison_outputs();
-  }
-  cudaGraphExecDestroy(executable);
-  cudaGraphDestroy(graph);
-  cudaStreamDestroy(stream);
+  isobit::test::expect_cpu_bytes_of_graph<Problem>("sm80", {.rows = 9, .columns = 200, .k = 96, .device_scales = true});
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "ops/nvfp4_linear/test/problem.h"
 
 #include <cstring>
-#include <memory>
 
 #include "numerics/bf16.h"
 #include "numerics/hopper_mma.h"
@@ -44,20 +43,7 @@ isobit_nvfp4_linear_args Problem::args(void* base, Device device) const {
 
 isobit_status Problem::run_cpu(int threads, bool minimum_workspace) {
   arena.poison_outputs();
-  isobit_nvfp4_linear_args call = args();
-  call.threads = threads;
-  size_t minimum = 0, recommended = 0;
-  if (const isobit_status s = isobit_nvfp4_linear_workspace(&call, &minimum, &recommended); s != ISOBIT_OK) return s;
-  call.workspace_bytes = minimum_workspace ? minimum : recommended;
-  const std::unique_ptr<std::byte[]> memory(new std::byte[call.workspace_bytes + 512]);
-  std::memset(memory.get(), 0xA7, call.workspace_bytes + 512);
-  call.workspace = memory.get() + (256 - reinterpret_cast<uintptr_t>(memory.get()) % 256);
-  const isobit_status status = isobit_nvfp4_linear(&call, nullptr);
-  const std::byte* const end = static_cast<std::byte*>(call.workspace) + call.workspace_bytes;
-  for (const std::byte* guard = end; guard < memory.get() + call.workspace_bytes + 512; ++guard) {
-    if (*guard != isobit::test::Arena::kPoison) return ISOBIT_INTERNAL_ERROR;
-  }
-  return status;
+  return isobit::test::run_on_cpu(kCalls, args(), threads, minimum_workspace);
 }
 
 uint32_t Problem::out(int64_t row, int64_t column) const {

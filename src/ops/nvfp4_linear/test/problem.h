@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/test/nvfp4_operands.h"
+#include "core/test/nvfp4_calls.h"
 #include "isobit/nvfp4_linear.h"
 
 namespace isobit::nvfp4_linear::test {
@@ -28,12 +28,17 @@ struct Shape {
 
 class Problem {
  public:
+  using ShapeType = Shape;
+  using Args = isobit_nvfp4_linear_args;
+  static constexpr isobit::test::Calls<Args> kCalls = {&isobit_nvfp4_linear, &isobit_nvfp4_linear_supported,
+                                                       &isobit_nvfp4_linear_workspace};
+
   explicit Problem(const Shape& shape, uint64_t seed = 1);
   Problem(const Problem&) = delete;
   Problem& operator=(const Problem&) = delete;
 
-  isobit_nvfp4_linear_args args(void* base, Device device) const;
-  isobit_nvfp4_linear_args args() { return args(arena.bytes.data(), {}); }
+  Args args(void* base, Device device) const;
+  Args args() { return args(arena.bytes.data(), {}); }
   // Runs on the CPU with the workspace that the call asks for.
   isobit_status run_cpu(int threads = 0, bool minimum_workspace = false);
 

@@ -2,40 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
 #include "core/build_config.h"
-#include "core/runtime.h"
+#include "core/test/launch_recorder.h"
 #include "ops/nvfp4_quantize/cuda/plan.h"
 #include "ops/nvfp4_quantize/test/problem.h"
 
 namespace isobit::nvfp4_quantize::test {
 namespace {
-
-class MockRuntime final : public Runtime {
- public:
-  struct Launch {
-    int device;
-    LaunchShape shape;
-    void* stream;
-  };
-  int capability = 90;
-  std::vector<Launch> launches;
-
-  int device_count() override { return 2; }
-  Status properties(int, DeviceProperties* out) override {
-    out->capability = capability;
-    return Status();
-  }
-  Status launch(int device, const void*, const LaunchShape& shape, void**, void* stream) override {
-    launches.push_back({device, shape, stream});
-    return Status();
-  }
-  Status allow_shared_memory(int, const void*, uint32_t) override { return Status(); }
-  Status encode_tensor_map(const TensorMapSpec&, TensorMap*) override { return Status(); }
-  Status fill_bytes(int, void*, int, size_t, void*) override { return Status(); }
-  Status copy_to_host(int, void*, const void*, size_t, void*) override { return Status(); }
-};
 
 class Nvfp4QuantizeDispatch : public testing::Test {
  protected:
@@ -47,14 +21,14 @@ class Nvfp4QuantizeDispatch : public testing::Test {
   void SetUp() override {
     if (!kBuiltWithCuda) GTEST_SKIP() << "this build has no CUDA kernels to dispatch to";
   }
-  MockRuntime mock_;
+  isobit::test::LaunchRecorder mock_;
   ScopedRuntime scope_{&mock_};
 };
 
 TEST_F(Nvfp4QuantizeDispatch, OneLaunchOnTheTensorsDeviceAndStream) {
   int stream = 0;
   for (const int capability : {80, 86, 89, 90, 100, 103, 110, 120, 121}) {
-    mock_.capability = capability;
+    mock_.capabilities[1] = capability;
     mock_.launches.clear();
     ASSERT_EQ(run({.rows = 784, .k = 2048}, 1, &stream), ISOBIT_OK) << isobit_last_error();
     ASSERT_EQ(mock_.launches.size(), 1u);
@@ -65,7 +39,7 @@ TEST_F(Nvfp4QuantizeDispatch, OneLaunchOnTheTensorsDeviceAndStream) {
 }
 
 TEST_F(Nvfp4QuantizeDispatch, OldDevicesAreRefused) {
-  mock_.capability = 75;
+  mock_.capabilities[0] = 75;
   EXPECT_EQ(run({.rows = 1, .k = 16}), ISOBIT_UNSUPPORTED);
   EXPECT_NE(std::string(isobit_last_error()).find("cuda: needs compute capability 8.0 or newer"), std::string::npos);
   EXPECT_TRUE(mock_.launches.empty());

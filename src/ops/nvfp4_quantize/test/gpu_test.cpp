@@ -1,45 +1,24 @@
 // The CUDA kernel on a GPU, against the CPU backend byte for byte.
-#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include "core/test/device_arena.h"
 #include "ops/nvfp4_quantize/test/problem.h"
 
 namespace isobit::nvfp4_quantize::test {
 namespace {
 
-// A copy of a problem's arena on the device.
-class DeviceArena {
- public:
-  explicit DeviceArena(const Problem& problem) : bytes_(problem.arena.size()) {
-    EXPECT_EQ(cudaMalloc(&data_, bytes_), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(data_, problem.arena.data(), bytes_, cudaMemcpyHostToDevice), cudaSuccess);
-  }
-  ~DeviceArena() { cudaFree(data_); }
-  DeviceArena(const DeviceArena&) = delete;
-  DeviceArena& operator=(const DeviceArena&) = delete;
-  void* data() const { return data_; }
-  void download(Problem* problem) const {
-    ASSERT_EQ(cudaMemcpy(problem->arena.data(), data_, bytes_, cudaMemcpyDeviceToHost), cudaSuccess);
-  }
-  void upload(const Problem& problem) const {
-    ASSERT_EQ(cudaMemcpy(data_, problem.arena.data(), bytes_, cudaMemcpyHostToDevice), cudaSuccess);
-  }
-
- private:
-  void* data_ = nullptr;
-  size_t bytes_;
-};
+using isobit::test::DeviceArena;
 
 void expect_cpu_bytes(const Shape& shape, Values values, uint64_t seed = 7) {
   Problem cpu(shape, values, seed);
   Problem gpu = cpu;
   const isobit_nvfp4_quantize_args cpu_args = cpu.args();
   ASSERT_EQ(isobit_nvfp4_quantize(&cpu_args, nullptr), ISOBIT_OK) << isobit_last_error();
-  const DeviceArena memory(gpu);
+  const DeviceArena memory(gpu.arena);
   const isobit_nvfp4_quantize_args args = gpu.args(memory.data(), {ISOBIT_CUDA, 0});
   ASSERT_EQ(isobit_nvfp4_quantize(&args, nullptr), ISOBIT_OK) << isobit_last_error();
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  memory.download(&gpu);
+  memory.download(&gpu.arena);
   EXPECT_TRUE(gpu.arena == cpu.arena) << shape.rows << " x " << shape.k << ": " << gpu.difference_from_reference()
                                       << gpu.stray_write();
 }
@@ -89,7 +68,7 @@ TEST(Nvfp4QuantizeGpu, CapturedOnTheFirstCallAndReplayedWithNewValues) {
   const Shape shape = {.rows = 129, .k = 176, .device_global = true, .global = 2};
   Problem first(shape, Values::kNormal, 1), second(shape, Values::kNormal, 2);
   second.reset();
-  const DeviceArena memory(first);
+  const DeviceArena memory(first.arena);
   cudaStream_t stream = nullptr;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
@@ -100,10 +79,10 @@ TEST(Nvfp4QuantizeGpu, CapturedOnTheFirstCallAndReplayedWithNewValues) {
   ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
   ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
   for (Problem* problem : {&first, &second}) {
-    memory.upload(*problem);
+    memory.upload(problem->arena);
     ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
     ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-    memory.download(problem);
+    memory.download(&problem->arena);
     EXPECT_EQ(problem->difference_from_reference(), "");
     EXPECT_EQ(problem->stray_write(), "");
   }
