@@ -26,3 +26,6 @@ if(ISOBIT_BUILD_CLI)
   set_target_properties(isobit_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS isobit_cli)
 endif()
+
+# A Python wheel holds the shared library alone, under one name: wheels have no symbolic links.
+install(FILES $<TARGET_FILE:isobit_shared> DESTINATION . RENAME libisobit.so COMPONENT python EXCLUDE_FROM_ALL)

@@ -1,13 +1,14 @@
 """isobit: fused kernels whose bits never depend on batching, tiling, scheduling or sharding.
 
 This package calls the C library through ctypes and needs NumPy only. The library is looked for in $ISOBIT_LIBRARY, the
-package's folder, the build folders of a source tree, and where the system's loader looks.
+package's folder, the build folders of a source tree, and where the system's loader looks. Submodules that need more are
+imported by name and never by this one: isobit.torch, isobit.jax, isobit.transformers.
 """
 
 from ._geglu import geglu, geglu_backward
-from ._kernels import Kernel, build_info, kernels
+from ._kernels import Kernel, build_info, has_cuda, kernels
 from ._library import Error, InvalidArgumentError
-from ._linear_logp import LinearLogp, Shard, linear_logp, linear_logp_merge, linear_logp_shard
+from ._linear_logp import LinearLogp, Shard, linear_logp, linear_logp_merge, linear_logp_shard, linear_logp_validate
 from ._nvfp4 import Nvfp4Matrix, nvfp4_geglu, nvfp4_linear, nvfp4_quantize
 from ._tensor import from_bf16, to_bf16
 
@@ -24,10 +25,12 @@ __all__ = [
     "from_bf16",
     "geglu",
     "geglu_backward",
+    "has_cuda",
     "kernels",
     "linear_logp",
     "linear_logp_merge",
     "linear_logp_shard",
+    "linear_logp_validate",
     "nvfp4_geglu",
     "nvfp4_linear",
     "nvfp4_quantize",

@@ -6,47 +6,14 @@ import ctypes
 
 import numpy as np
 
+from ._abi import GELU, GegluBackwardArgs, GegluForwardArgs, code, start
 from ._library import check, library
-from ._tensor import Tensor, view
-
-_GELU = {"tanh": 1, "erf": 2}
-
-
-class _ForwardArgs(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_uint32),
-        ("threads", ctypes.c_int32),
-        ("kernel", ctypes.c_char_p),
-        ("gate", Tensor),
-        ("up", Tensor),
-        ("out", Tensor),
-        ("gelu", ctypes.c_int32),
-        ("round_gelu", ctypes.c_int32),
-    ]
-
-
-class _BackwardArgs(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_uint32),
-        ("threads", ctypes.c_int32),
-        ("kernel", ctypes.c_char_p),
-        ("gate", Tensor),
-        ("up", Tensor),
-        ("d_out", Tensor),
-        ("d_gate", Tensor),
-        ("d_up", Tensor),
-        ("gelu", ctypes.c_int32),
-        ("round_gelu", ctypes.c_int32),
-        ("in_place", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-    ]
+from ._tensor import view
 
 
 def _make(kind, arrays: dict, gelu: str, *, round_gelu: bool, kernel: str | None, threads: int):
-    if gelu not in _GELU:
-        raise ValueError(f"gelu: expected {' or '.join(map(repr, _GELU))}, got {gelu!r}")
-    args = kind(struct_size=ctypes.sizeof(kind), threads=threads, gelu=_GELU[gelu], round_gelu=int(round_gelu))
-    args.kernel = kernel.encode() if kernel is not None else None
+    args = start(kind, kernel, threads)
+    args.gelu, args.round_gelu = code(GELU, "gelu", gelu), int(round_gelu)
     for name, array in arrays.items():
         setattr(args, name, view(name, array))
     return args
@@ -82,7 +49,12 @@ def geglu(
     """
     out = np.empty(gate.shape, gate.dtype) if out is None else out
     args = _make(
-        _ForwardArgs, {"gate": gate, "up": up, "out": out}, gelu, round_gelu=round_gelu, kernel=kernel, threads=threads
+        GegluForwardArgs,
+        {"gate": gate, "up": up, "out": out},
+        gelu,
+        round_gelu=round_gelu,
+        kernel=kernel,
+        threads=threads,
     )
     check(library.isobit_geglu_forward(ctypes.byref(args), None))
     return out
@@ -111,7 +83,7 @@ def geglu_backward(
     d_gate = np.empty(gate.shape, gate.dtype) if d_gate is None else d_gate
     d_up = np.empty(gate.shape, gate.dtype) if d_up is None else d_up
     arrays = {"gate": gate, "up": up, "d_out": d_out, "d_gate": d_gate, "d_up": d_up}
-    args = _make(_BackwardArgs, arrays, gelu, round_gelu=round_gelu, kernel=kernel, threads=threads)
+    args = _make(GegluBackwardArgs, arrays, gelu, round_gelu=round_gelu, kernel=kernel, threads=threads)
     args.in_place = int(in_place)
     check(library.isobit_geglu_backward(ctypes.byref(args), None))
     return d_gate, d_up

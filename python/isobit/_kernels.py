@@ -5,20 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import NamedTuple
 
+from ._abi import KernelInfo
 from ._library import check, library
-
-
-class _Info(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_uint32),
-        ("op", ctypes.c_char_p),
-        ("kernel", ctypes.c_char_p),
-        ("architectures", ctypes.c_char_p),
-        ("contract", ctypes.c_char_p),
-        ("built", ctypes.c_int32),
-        ("usable", ctypes.c_int32),
-        ("reason", ctypes.c_char_p),
-    ]
 
 
 class Kernel(NamedTuple):
@@ -37,7 +25,7 @@ def kernels() -> list[Kernel]:
     """All rows, best row of an operator first."""
     rows = []
     for index in range(library.isobit_kernel_count()):
-        info = _Info(struct_size=ctypes.sizeof(_Info))
+        info = KernelInfo(struct_size=ctypes.sizeof(KernelInfo))
         check(library.isobit_get_kernel_info(index, ctypes.byref(info)))
         rows.append(Kernel(info.op.decode(), info.kernel.decode(), info.architectures.decode(), info.contract.decode(),
                            bool(info.built), bool(info.usable), info.reason.decode()))  # fmt: skip
@@ -47,3 +35,8 @@ def kernels() -> list[Kernel]:
 def build_info() -> str:
     """One line about the build of the library that is loaded."""
     return library.isobit_build_info().decode()
+
+
+def has_cuda() -> bool:
+    """Whether the library was built with nvcc. False: the CPU backend is all there is, and GPU tensors are refused."""
+    return "without CUDA" not in build_info()

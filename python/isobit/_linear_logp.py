@@ -8,41 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._abi import LinearLogpArgs, LinearLogpState, start
 from ._library import check, library
-from ._tensor import Tensor, aligned_bytes, view
-
-
-class _Args(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_uint32),
-        ("threads", ctypes.c_int32),
-        ("kernel", ctypes.c_char_p),
-        ("hidden", Tensor),
-        ("weight", Tensor),
-        ("bias", Tensor),
-        ("target", Tensor),
-        ("temperature", Tensor),
-        ("first_id", ctypes.c_int64),
-        ("vocab_size", ctypes.c_int64),
-        ("ignore_index", ctypes.c_int64),
-        ("use_ignore_index", ctypes.c_int32),
-        ("temperature_value", ctypes.c_float),
-        ("softcap", ctypes.c_float),
-        ("reserved", ctypes.c_int32),
-        ("logp", Tensor),
-        ("lse", Tensor),
-        ("entropy", Tensor),
-        ("rank", Tensor),
-        ("target_logit", Tensor),
-        ("top_id", Tensor),
-        ("top_logp", Tensor),
-        ("workspace", ctypes.c_void_p),
-        ("workspace_bytes", ctypes.c_size_t),
-    ]
-
-
-class _State(ctypes.Structure):
-    _fields_ = [("first_id", ctypes.c_int64), ("count", ctypes.c_int64), ("data", ctypes.c_void_p)]
+from ._tensor import aligned_bytes, view
 
 
 class LinearLogp(NamedTuple):
@@ -89,9 +57,9 @@ class _Call:
 
     def __init__(self, hidden, weight, target, outputs, *, bias=None, temperature, softcap, ignore_index, vocab_size,
                  first_id=0, kernel=None, threads=0):  # fmt: skip
-        args = _Args(struct_size=ctypes.sizeof(_Args), threads=threads, first_id=first_id, vocab_size=vocab_size,
-                     softcap=softcap, temperature_value=1.0)  # fmt: skip
-        args.kernel = kernel.encode() if kernel is not None else None
+        args = start(LinearLogpArgs, kernel, threads)
+        args.first_id, args.vocab_size = first_id, vocab_size
+        args.softcap, args.temperature_value = softcap, 1.0
         args.hidden = view("hidden", hidden)
         args.weight = view("weight", weight)
         args.bias = view("bias", bias)
@@ -167,6 +135,27 @@ def linear_logp(
     return outputs
 
 
+def linear_logp_validate(
+    hidden: np.ndarray,
+    weight: np.ndarray,
+    target: np.ndarray,
+    *,
+    temperature: float | np.ndarray = 1.0,
+    ignore_index: int | None = -100,
+    vocab_size: int = 0,
+) -> int:
+    """First row that linear_logp would answer with NaN because of its targets or its temperature; -1 if there is none.
+
+    Arguments as in linear_logp; a target is bad outside [0, V), a temperature unless it is above 0.
+    """
+    outputs = _outputs(target, ("logp",), 0)
+    call = _Call(hidden, weight, target, outputs, temperature=temperature, softcap=0.0, ignore_index=ignore_index,
+                 vocab_size=vocab_size)  # fmt: skip
+    row = ctypes.c_int64()
+    check(library.isobit_linear_logp_validate(ctypes.byref(call.args), ctypes.byref(row), None))
+    return row.value
+
+
 def linear_logp_shard(
     hidden: np.ndarray,
     weight: np.ndarray,
@@ -219,6 +208,8 @@ def linear_logp_merge(
     outputs = _outputs(target, want, 0)
     call = _Call(None, None, target, outputs, temperature=temperature, softcap=softcap, ignore_index=ignore_index,
                  vocab_size=vocab_size)  # fmt: skip
-    states = (_State * len(shards))(*(_State(s.first_id, s.count, s.data.ctypes.data) for s in shards))
+    states = (LinearLogpState * len(shards))(
+        *(LinearLogpState(s.first_id, s.count, s.data.ctypes.data) for s in shards)
+    )
     check(library.isobit_linear_logp_merge(ctypes.byref(call.args), states, len(shards), None))
     return outputs

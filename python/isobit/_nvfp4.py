@@ -7,55 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from . import _abi
+from ._abi import GELU, LAYOUTS, code, start
 from ._library import check, library
-from ._tensor import Tensor, aligned_bytes, view
-
-_LAYOUTS = {"linear": 0, "128x4": 1, "8x4": 2}
-_GELU = {"tanh": 1, "erf": 2}
-
-
-class _Matrix(ctypes.Structure):
-    _fields_ = [("codes", Tensor), ("scales", Tensor), ("layout", ctypes.c_int32), ("reserved", ctypes.c_int32)]
-
-
-class _Scale(ctypes.Structure):
-    _fields_ = [("tensor", Tensor), ("value", ctypes.c_float), ("reserved", ctypes.c_int32)]
-
-
-_HEAD = [("struct_size", ctypes.c_uint32), ("threads", ctypes.c_int32), ("kernel", ctypes.c_char_p)]
-_WORKSPACE = [("workspace", ctypes.c_void_p), ("workspace_bytes", ctypes.c_size_t)]
-
-
-class _QuantizeArgs(ctypes.Structure):
-    _fields_ = [*_HEAD, ("x", Tensor), ("global_scale", _Scale), ("out", _Matrix)]
-
-
-class _LinearArgs(ctypes.Structure):
-    _fields_ = [
-        *_HEAD,
-        ("x", _Matrix),
-        ("weight", _Matrix),
-        ("x_scale", _Scale),
-        ("weight_scale", _Scale),
-        ("out", Tensor),
-        *_WORKSPACE,
-    ]
-
-
-class _GegluArgs(ctypes.Structure):
-    _fields_ = [
-        *_HEAD,
-        ("x", _Matrix),
-        ("weight", _Matrix),
-        ("x_scale", _Scale),
-        ("gate_scale", _Scale),
-        ("up_scale", _Scale),
-        ("out_scale", _Scale),
-        ("out", _Matrix),
-        ("gelu", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-        *_WORKSPACE,
-    ]
+from ._tensor import aligned_bytes, view
 
 
 @dataclass(frozen=True)
@@ -73,7 +28,7 @@ class Nvfp4Matrix:
         count = int(np.prod(shape[:-1], dtype=np.int64))
         check(
             library.isobit_nvfp4_scales_shape(
-                ctypes.c_int32(_layout(layout)),
+                ctypes.c_int32(code(LAYOUTS, "layout", layout)),
                 ctypes.c_int64(count),
                 ctypes.c_int64(shape[-1]),
                 ctypes.byref(rows),
@@ -84,20 +39,12 @@ class Nvfp4Matrix:
         return cls(codes, np.empty((rows.value, blocks.value), np.uint8), layout)
 
 
-def _layout(name: str) -> int:
-    if name not in _LAYOUTS:
-        raise ValueError(f"layout: expected {' or '.join(map(repr, _LAYOUTS))}, got {name!r}")
-    return _LAYOUTS[name]
-
-
-def _matrix(name: str, matrix: Nvfp4Matrix) -> _Matrix:
-    return _Matrix(view(f"{name}.codes", matrix.codes), view(f"{name}.scales", matrix.scales), _layout(matrix.layout))
-
-
-def _start(kind, kernel: str | None, threads: int):
-    args = kind(struct_size=ctypes.sizeof(kind), threads=threads)
-    args.kernel = kernel.encode() if kernel is not None else None
-    return args
+def _matrix(name: str, matrix: Nvfp4Matrix) -> _abi.Nvfp4Matrix:
+    return _abi.Nvfp4Matrix(
+        view(f"{name}.codes", matrix.codes),
+        view(f"{name}.scales", matrix.scales),
+        code(LAYOUTS, "layout", matrix.layout),
+    )
 
 
 def _run(args, name: str) -> None:
@@ -123,7 +70,7 @@ def nvfp4_quantize(
     the block scales is written as 0.
     """
     out = Nvfp4Matrix.empty(x.shape, layout)
-    args = _start(_QuantizeArgs, kernel, threads)
+    args = start(_abi.Nvfp4QuantizeArgs, kernel, threads)
     args.x = view("x", x)
     args.global_scale.value = global_scale
     args.out = _matrix("out", out)
@@ -146,7 +93,7 @@ def nvfp4_linear(
     x_scale and weight_scale are *decode* scales.
     """
     out = np.empty((*x.codes.shape[:-1], weight.codes.shape[0]), dtype)
-    args = _start(_LinearArgs, kernel, threads)
+    args = start(_abi.Nvfp4LinearArgs, kernel, threads)
     args.x, args.weight = _matrix("x", x), _matrix("weight", weight)
     args.x_scale.value, args.weight_scale.value = x_scale, weight_scale
     args.out = view("out", out)
@@ -172,14 +119,13 @@ def nvfp4_geglu(
     gelu is "tanh" or "erf", without a default. x_scale, gate_scale and up_scale are *decode* scales; out_scale is the
     *encode* scale of the output, and nvfp4_linear takes its reciprocal as x_scale.
     """
-    if gelu not in _GELU:
-        raise ValueError(f"gelu: expected {' or '.join(map(repr, _GELU))}, got {gelu!r}")
+    form = code(GELU, "gelu", gelu)
     out = Nvfp4Matrix.empty((*x.codes.shape[:-1], weight.codes.shape[0] // 2), layout)
-    args = _start(_GegluArgs, kernel, threads)
+    args = start(_abi.Nvfp4GegluArgs, kernel, threads)
     args.x, args.weight = _matrix("x", x), _matrix("weight", weight)
     args.x_scale.value, args.gate_scale.value, args.up_scale.value = x_scale, gate_scale, up_scale
     args.out_scale.value = out_scale
     args.out = _matrix("out", out)
-    args.gelu = _GELU[gelu]
+    args.gelu = form
     _run(args, "isobit_nvfp4_geglu")
     return out

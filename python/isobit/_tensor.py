@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 
-NONE, BF16, FP16, FP32, INT32, INT64, UINT8 = range(7)
-CPU = 1
-
-
-class Tensor(ctypes.Structure):
-    """isobit_tensor of isobit.h."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("dtype", ctypes.c_int32),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("rank", ctypes.c_int32),
-        ("shape", ctypes.c_int64 * 4),
-        ("stride", ctypes.c_int64 * 4),
-    ]
-
+from ._abi import BF16, CPU, FP16, FP32, INT32, INT64, UINT8, Tensor
 
 _DTYPES = {"uint16": BF16, "bfloat16": BF16, "float16": FP16, "float32": FP32, "int32": INT32, "int64": INT64,
            "uint8": UINT8}  # fmt: skip

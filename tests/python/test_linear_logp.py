@@ -122,6 +122,16 @@ def test_a_target_outside_the_vocabulary_makes_its_row_nan(rng):
     assert np.isnan(got.logp).tolist() == [False, True, False, False, False]
 
 
+def test_validate_names_the_first_row_that_would_be_nan(rng):
+    hidden, weight, target = make(rng)
+    assert isobit.linear_logp_validate(hidden, weight, target) == -1
+    target[3], target[1] = -7, -100
+    assert isobit.linear_logp_validate(hidden, weight, target) == 3
+    temperature = np.ones(len(target), np.float32)
+    temperature[2] = 0
+    assert isobit.linear_logp_validate(hidden, weight, target, temperature=temperature) == 2
+
+
 def test_no_rows_is_legal(rng):
     hidden, weight, target = make(rng)
     assert isobit.linear_logp(hidden[:0], weight, target[:0]).logp.shape == (0,)

@@ -1,8 +1,15 @@
+import os
+import pathlib
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import isobit
 from isobit._tensor import aligned_bytes, view
+
+PACKAGES = str(pathlib.Path(isobit.__file__).parents[1])
 
 
 def test_every_bf16_value_survives_the_round_trip():
@@ -59,3 +66,19 @@ def test_a_refusal_carries_the_status():
     error = isobit.InvalidArgumentError(1, "text")
     assert isinstance(error, ValueError)
     assert error.status == 1
+
+
+def test_the_module_prints_the_build_and_every_kernel():
+    done = subprocess.run([sys.executable, "-m", "isobit"], env={**os.environ, "PYTHONPATH": PACKAGES}, text=True,
+                          capture_output=True, check=True)  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert lines[0] == isobit.build_info()
+    assert ("CPU backend only" in done.stdout) == (not isobit.has_cuda())
+    assert len(lines) == 1 + (not isobit.has_cuda()) + len(isobit.kernels())
+
+
+def test_importing_isobit_imports_numpy_and_nothing_larger():
+    loaded = "import isobit, sys; print(*({'torch', 'jax', 'transformers'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", loaded], env={**os.environ, "PYTHONPATH": PACKAGES}, text=True,
+                          capture_output=True, check=True)  # fmt: skip
+    assert done.stdout.strip() == ""
