@@ -10,6 +10,7 @@ import traceback
 import stages_build
 import stages_check
 import stages_lint
+import stages_python
 from common import Result
 
 # Name, function, seconds it should take on two cores. A stage over its budget is marked, not failed: machines differ.
@@ -19,7 +20,8 @@ STAGES = [
     ("rules", stages_lint.rules, 15),
     ("build", stages_build.build, 600),
     ("tests", stages_build.tests, 240),
-    ("python", stages_check.python_tests, 60),
+    ("python", stages_python.python_tests, 60),
+    ("wheel", stages_python.wheel, 120),
     ("command-line", stages_check.command_line, 120),
     ("documents", stages_check.documents, 10),
     ("headers", stages_check.headers, 30),

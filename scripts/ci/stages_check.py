@@ -1,4 +1,4 @@
-"""Stages that look at what was built: Python, command line, examples, documents, headers, symbols, flags, install."""
+"""Stages that look at what was built: command line, examples, documents, headers, symbols, flags, install."""
 
 from __future__ import annotations
 
@@ -28,13 +28,6 @@ def run_pytest(result: Result, name: str, folder: str, environment: dict[str, st
         result.failures.append(f"{name}: exit code {code}, {log_path(name)}")
     if counts.get("skipped"):
         result.note = f"{counts['skipped']} skipped"
-
-
-def python_tests() -> Result:
-    """The ctypes binding with NumPy alone."""
-    result = Result()
-    run_pytest(result, "pytest python", "tests/python", {"ISOBIT_LIBRARY": str(main_build() / "src" / LIBRARY)})
-    return result
 
 
 def demo() -> Result:
