@@ -102,8 +102,11 @@ def room_shape(root: Path) -> list[str]:
     return problems
 
 
+INTERPRETER_HEADERS = ("ptx/emulation.h", "core/test/nvfp4_emulated.h")
+
+
 def room_runs_in_the_interpreter(root: Path) -> list[str]:
-    """A room with kernels has a test that runs them without a GPU: one that includes ptx/emulation.h."""
+    """A room with kernels has a test that runs them without a GPU: one that includes one of INTERPRETER_HEADERS."""
     rooms: dict[str, bool] = {}
     for path in tracked_files(root):
         if not path.is_relative_to(Path("src/ops")) or len(path.parts) < 5:
@@ -111,7 +114,7 @@ def room_runs_in_the_interpreter(root: Path) -> list[str]:
         room, folder = path.parts[2:4]
         if ARCH_FOLDER.match(folder):
             rooms.setdefault(room, False)
-        elif folder == "test" and "ptx/emulation.h" in _read(root, path):
+        elif folder == "test" and any(header in _read(root, path) for header in INTERPRETER_HEADERS):
             rooms[room] = True
     return [
         f"src/ops/{room}: no test runs its kernels in the interpreter"
