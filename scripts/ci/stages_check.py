@@ -176,12 +176,13 @@ def flags() -> Result:
     return result
 
 
-# Kernels whose resources are watched, the architectures they are built for, and limits in registers.
+# Kernels whose resources are watched, the architectures they are built for, limits in registers, threads of a block.
 WATCHED = {
     "src/ops/geglu/cuda/launch.cu": (
         ("80", "86", "89", "90", "100", "103", "110", "120", "121"),
         ("geglu_[a-z]+_tile<(Bf16|Fp16), tanh> sm_103=40",),
-    )
+        128,
+    ),
 }
 
 
@@ -191,8 +192,9 @@ def resources() -> Result:
     if not has_nvcc():
         result.note = "no nvcc"
         return result
-    for source, (architectures, limits) in WATCHED.items():
-        options = [f"--arch={a}" for a in architectures] + [f"--max={limit}" for limit in limits]
+    for source, (architectures, limits, threads) in WATCHED.items():
+        options = [f"--threads={threads}", *(f"--arch={a}" for a in architectures)]
+        options += [f"--max={limit}" for limit in limits]
         name = f"resources {Path(source).parts[2]}"
         result.run(name, [PYTHON, "scripts/kernel_resources.py", *options, source])
         print(log_path(name).read_text(errors="replace"))

@@ -25,6 +25,29 @@ __device__ __forceinline__ uint16_t e4m3x2_from_floats(float even, float odd) {
   return pair;
 }
 
+// Whether the target has the conversion to E2M1: the family- and architecture-specific ones of SM100 and newer.
+#if __CUDA_ARCH__ >= 1000 && (defined(__CUDA_ARCH_FAMILY_SPECIFIC__) || defined(__CUDA_ARCH_SPECIFIC__))
+inline constexpr bool kConvertsToE2m1 = true;
+#else
+inline constexpr bool kConvertsToE2m1 = false;
+#endif
+
+// Two codes in a byte; `even` in the low nibble. No GPU has shown its bits yet: the ISA's rule is that of
+// numerics::e2m1_from_float, and the interpreter follows it.
+__device__ __forceinline__ uint32_t e2m1x2_from_floats(float even, float odd) {
+  uint32_t pair = 0;
+  if constexpr (kConvertsToE2m1) {
+    asm("{\n"
+        ".reg .b8 pair;\n"
+        "cvt.rn.satfinite.e2m1x2.f32 pair, %1, %2;\n"
+        "cvt.u32.u8 %0, pair;\n"
+        "}"
+        : "=r"(pair)
+        : "f"(odd), "f"(even));
+  }
+  return pair;
+}
+
 __device__ __forceinline__ float float_from_fp16(uint16_t half) {
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));

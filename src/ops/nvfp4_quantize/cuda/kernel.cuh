@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "device/nvfp4_encode.cuh"
 #include "device/ptx/convert.cuh"
 #include "numerics/bf16.h"
 #include "numerics/fp16.h"
@@ -85,7 +86,7 @@ __global__ void __launch_bounds__(kThreads) nvfp4_quantize_blocks(const Job job)
     float values[kNvfp4Block];
     load_block<Format>(job.x + row * job.x_row_bytes + block * kBlockBytes, job.vector_loads, values);
     uint32_t codes[2];
-    scale = numerics::nvfp4_encode(encoder, values, codes);
+    scale = device::encode_nvfp4(encoder, values, codes);
     store_codes(job.codes + row * job.codes_row_bytes + block * int64_t{8}, job.vector_stores, codes);
   }
   job.scales[numerics::scale_offset(job.layout, row, block, job.blocks)] = scale;
