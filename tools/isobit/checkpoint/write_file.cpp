@@ -24,6 +24,7 @@ Status write_file(const std::string& path, std::span<const std::span<const std::
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(partial.c_str(), "wb"));
   if (!file) return system_refusal("open for writing");
   for (const auto part : parts) {
+    if (part.empty()) continue;  // its address may be null, which fwrite does not take
     if (std::fwrite(part.data(), 1, part.size(), file.get()) != part.size()) return system_refusal("write");
   }
   if (std::fclose(file.release()) != 0) return system_refusal("write");
