@@ -49,8 +49,8 @@ Cluster::Cluster(Engine& owner, const uint32_t (&position)[3])
     if (!races) continue;
     for (auto& w : ctas.back()->warps) {
       w->clock = races->initial_clock(w->agent);
-      w->released.resize(races->agents());
-      w->acquired.resize(races->agents());
+      w->released = w->acquired = races->empty_clock();
+      w->tensor.start(*races, w->agent);
     }
   }
 }

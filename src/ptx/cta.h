@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ptx/race_checker.h"
+#include "ptx/tensor_memory.h"
 #include "ptx/warp.h"
 
 namespace isobit::ptx {
@@ -48,6 +49,7 @@ class Cta {
   std::array<NamedBarrier, 16> barriers;
   std::vector<NamedBarrier> warpgroups;               // rendezvous of the four warps of a wgmma
   std::map<uint32_t, MemoryBarrier> memory_barriers;  // by offset
+  TensorMemory tensor;
   std::vector<std::unique_ptr<Warp>> warps;
   uint32_t threads = 0;
 

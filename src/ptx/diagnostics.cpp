@@ -26,6 +26,10 @@ const char* name_of(FindingKind kind) {
       return "race";
     case FindingKind::kProxy:
       return "proxy-fence";
+    case FindingKind::kTensorFence:
+      return "tensor-fence";
+    case FindingKind::kTensorMemory:
+      return "tensor-memory";
     case FindingKind::kDeadlock:
       return "deadlock";
     case FindingKind::kTimeout:

@@ -21,8 +21,10 @@ enum class FindingKind : uint8_t {
   kBarrierMisuse,  // named, cluster and memory barriers
   kConvergence,    // lanes that an aligned or sync instruction needs are not there
   kTensorMap,
-  kRace,   // two accesses without an order between them
-  kProxy,  // ordered, but without the proxy fence that the async proxy needs
+  kRace,          // two accesses without an order between them
+  kProxy,         // ordered, but without the proxy fence that the async proxy needs
+  kTensorFence,   // ordered, but without the tcgen05.fence that tensor memory needs
+  kTensorMemory,  // allocation, lanes and descriptors of tcgen05
   kDeadlock,
   kTimeout,
   kTrap,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ptx/mma_arithmetic.h"
+#include "ptx/tensor_arithmetic.h"
 
 namespace isobit::ptx {
 namespace {
@@ -25,6 +26,7 @@ Engine::Engine(const MachineOptions& options, GlobalMemory& memory, const Kernel
       parameters_(parameters),
       report_(report),
       arithmetic_(options.arithmetic ? options.arithmetic : &hopper_arithmetic()),
+      tensor_arithmetic_(options.tensor_arithmetic ? options.tensor_arithmetic : &exact_tensor_arithmetic()),
       random_{options.seed} {
   dynamic_shared_offset_ = align_up(kernel.static_shared, std::max(16u, kernel.dynamic_alignment));
   shared_bytes_ = config.dynamic_shared == 0 ? kernel.static_shared : dynamic_shared_offset_ + config.dynamic_shared;
@@ -43,25 +45,49 @@ bool Engine::admit() {
   return true;
 }
 
-AsyncHandle Engine::begin_operation(Warp& warp) {
+AsyncHandle Engine::new_operation(const Warp& warp) {
   auto operation = std::make_shared<AsyncOperation>();
   operation->cluster = &warp.cta.cluster;
   operation->pc = warp.pc;
+  ++report_.statistics.async_operations;
+  return operation;
+}
+
+AsyncHandle Engine::begin_pipe_operation(Warp& warp) {
+  AsyncHandle operation = new_operation(warp);
+  TensorOrder& t = warp.tensor;
+  operation->pipe = &t;
+  if (warp.clock.empty()) return operation;
+  operation->agent = t.pipe_agent;
+  operation->epoch = ++t.issued;
+  t.pipe.join(warp.clock);
+  t.pipe.seen[static_cast<size_t>(t.pipe_agent)] = t.pipe.tensor[static_cast<size_t>(t.pipe_agent)] = t.issued;
+  Clock::raise(t.pipe_visible, t.visible);
+  operation->clock = t.pipe;
+  operation->tensor_visible = t.pipe_visible;
+  return operation;
+}
+
+AsyncHandle Engine::begin_operation(Warp& warp) {
+  AsyncHandle operation = new_operation(warp);
   if (RaceChecker* races = warp.cta.cluster.races.get()) {
     operation->clock = warp.clock;
     operation->agent = races->new_operation(operation->clock);
     operation->epoch = operation->clock.seen[static_cast<size_t>(operation->agent)];
   }
-  ++report_.statistics.async_operations;
   return operation;
 }
 
 AsyncHandle Engine::submit(Warp& warp, std::function<void(AsyncOperation&)> work) {
   AsyncHandle operation = begin_operation(warp);
-  operation->work = std::move(work);
-  pending_.push_back(operation);
-  if (options_.schedule == Schedule::kEager) complete(pending_.size() - 1);
+  submit(operation, std::move(work));
   return operation;
+}
+
+void Engine::submit(AsyncHandle operation, std::function<void(AsyncOperation&)> work) {
+  operation->work = std::move(work);
+  pending_.push_back(std::move(operation));
+  if (options_.schedule == Schedule::kEager) complete(pending_.size() - 1);
 }
 
 void Engine::complete(size_t index) {
@@ -75,14 +101,24 @@ void Engine::complete(size_t index) {
 
 bool Engine::complete_one() {
   if (pending_.empty()) return false;
-  const size_t index = options_.schedule == Schedule::kRandom ? random_() % pending_.size() : 0;
+  size_t index = options_.schedule == Schedule::kRandom ? random_() % pending_.size() : 0;
+  if (const void* pipe = pending_[index]->pipe) {
+    const auto first = std::find_if(pending_.begin(), pending_.end(), [&](const auto& o) { return o->pipe == pipe; });
+    index = static_cast<size_t>(first - pending_.begin());
+  }
+  complete_caught(index);
+  return true;
+}
+
+// The same outside of a warp's time slice: a fault belongs to the operation.
+void Engine::complete_caught(size_t index) {
+  const int32_t pc = pending_[index]->pc;
   try {
     complete(index);
   } catch (const ExecutionFault& fault) {
-    add_finding(fault.kind, current_ ? current_->pc : 0, -1, fault.message);
+    add_finding(fault.kind, pc, -1, fault.message);
     failed_ = true;
   }
-  return true;
 }
 
 void Engine::run_warp(Warp& warp, int quantum, bool& ran) {
@@ -139,6 +175,17 @@ void Engine::check_waited(const Cluster& cluster) {
   }
 }
 
+// Tensor memory is handed out per multiprocessor: what a CTA keeps is lost to the next.
+void Engine::check_tensor_memory(const Cluster& cluster) {
+  for (const auto& cta : cluster.ctas) {
+    if (cta->tensor.allocated() == 0) continue;
+    current_ = cta->warps.front().get();
+    add_finding(
+        FindingKind::kTensorMemory, static_cast<int32_t>(kernel_.code.size()) - 1, -6,
+        "the CTA ended with " + std::to_string(cta->tensor.allocated()) + " columns of tensor memory allocated");
+  }
+}
+
 // A cluster that has ended: its operations must not outlive its shared memory.
 void Engine::finish_cluster(size_t index) {
   const Cluster* cluster = resident_[index].get();
@@ -149,8 +196,9 @@ void Engine::finish_cluster(size_t index) {
       continue;
     }
     add_finding(FindingKind::kRace, pending_[i]->pc, -2, "the cluster ended before this operation was waited for");
-    complete(i);
+    complete_caught(i);
   }
+  check_tensor_memory(*cluster);
   resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 

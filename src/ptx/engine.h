@@ -21,7 +21,9 @@ struct AsyncOperation {
   int32_t pc = 0;
   Clock clock;
   int agent = 0;
-  uint32_t epoch = 0;  // of the agent
+  uint32_t epoch = 0;                    // of the agent
+  const void* pipe = nullptr;            // operations of one pipe complete in order
+  std::vector<uint32_t> tensor_visible;  // what came before in tensor memory
 };
 
 class Engine {
@@ -35,6 +37,7 @@ class Engine {
   const LaunchConfig& config() const { return config_; }
   const MachineOptions& options() const { return options_; }
   const MmaArithmetic& arithmetic() const { return *arithmetic_; }
+  const TensorArithmetic& tensor_arithmetic() const { return *tensor_arithmetic_; }
   GlobalMemory& memory() { return memory_; }
   Statistics& statistics() { return report_.statistics; }
   std::byte* parameters() { return parameters_; }
@@ -52,8 +55,12 @@ class Engine {
 
   // An operation that follows what `warp` has seen, for the caller to perform.
   AsyncHandle begin_operation(Warp& warp);
+  // The next operation of the warp's tensor pipe.
+  AsyncHandle begin_pipe_operation(Warp& warp);
   // Starts an asynchronous operation of `warp`: runs it now (eager) or keeps it pending.
   AsyncHandle submit(Warp& warp, std::function<void(AsyncOperation&)> work);
+  // The same for an operation that was begun.
+  void submit(AsyncHandle operation, std::function<void(AsyncOperation&)> work);
 
   // Release-acquire through a location in global or shared memory, for atomics; by host address.
   Clock& location_clock(uint64_t address) { return location_clocks_[address]; }
@@ -61,10 +68,13 @@ class Engine {
  private:
   bool admit();
   bool round(bool& ran);
+  AsyncHandle new_operation(const Warp& warp);
   void complete(size_t index);
+  void complete_caught(size_t index);
   bool complete_one();
   void finish_cluster(size_t index);
   void check_waited(const Cluster& cluster);
+  void check_tensor_memory(const Cluster& cluster);
   void report_waiting(FindingKind kind, const char* what);
   void run_warp(Warp& warp, int quantum, bool& ran);
   Finding make_finding(FindingKind kind, int32_t pc, const std::string& message) const;
@@ -76,6 +86,7 @@ class Engine {
   std::byte* parameters_;
   Report& report_;
   const MmaArithmetic* arithmetic_;
+  const TensorArithmetic* tensor_arithmetic_;
   uint32_t shared_bytes_ = 0, dynamic_shared_offset_ = 0, warps_per_cta_ = 0;
 
   std::vector<std::unique_ptr<Cluster>> resident_;

@@ -88,6 +88,7 @@ constexpr auto kFamilies = std::to_array<FamilyRow>({
     {"sub", decode_sub},
     {"subc", decode_subc},
     {"tanh", decode_approximate},
+    {"tcgen05", decode_tcgen05},
     {"testp", decode_testp},
     {"trap", decode_trap},
     {"vote", decode_vote},

@@ -103,5 +103,7 @@ void decode_stmatrix(Decoder& d);
 void decode_movmatrix(Decoder& d);
 void decode_mma(Decoder& d);
 void decode_wgmma(Decoder& d);
+// tcgen05.cpp, with tensor_transfer.cpp and tensor_multiply.cpp
+void decode_tcgen05(Decoder& d);
 
 }  // namespace isobit::ptx

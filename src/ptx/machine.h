@@ -10,6 +10,7 @@
 namespace isobit::ptx {
 
 class MmaArithmetic;
+class TensorArithmetic;
 class GlobalMemory;
 
 enum class Access : uint8_t { kRead, kReadWrite };
@@ -25,9 +26,11 @@ struct MachineOptions {
   bool check_initialised = true;
   bool allow_approximate = false;             // ex2.approx and its kin through libm: a value, but not the GPU's bits
   const MmaArithmetic* arithmetic = nullptr;  // null: hopper_arithmetic()
-  uint32_t resident_clusters = 4;             // clusters that take turns; more join only if all of these wait
-  uint32_t multiprocessors = 132;             // %nsmid
-  uint32_t shared_limit = 232448;             // opt-in bytes of a CTA
+  const TensorArithmetic* tensor_arithmetic = nullptr;  // of tcgen05; null: exact_tensor_arithmetic()
+  bool require_tensor_fences = true;  // tensor memory shared by warps needs tcgen05.fence, not only a synchronisation
+  uint32_t resident_clusters = 4;     // clusters that take turns; more join only if all of these wait
+  uint32_t multiprocessors = 132;     // %nsmid
+  uint32_t shared_limit = 232448;     // opt-in bytes of a CTA
   uint64_t instruction_limit = uint64_t{1} << 33;  // warp instructions of a launch before it counts as hung
   size_t finding_limit = 32;
 };

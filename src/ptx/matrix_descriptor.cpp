@@ -3,30 +3,17 @@
 #include <cstring>
 
 #include "ptx/memory_access.h"
-#include "ptx/tensor_map.h"
 
 namespace isobit::ptx {
 namespace {
 
 constexpr int kK = 16;
-constexpr uint32_t kPiece = 16;  // bytes: eight elements that lie together in every layout
+constexpr uint32_t kPiece = kMatrixPiece;
 
-struct MatrixDescriptor {
-  uint32_t start, leading, stride;
-  Swizzle swizzle;
-};
-
-MatrixDescriptor decode(uint64_t d) {
+MatrixDescriptor common_fields(uint64_t d) {
   const auto field = [&](int bit) { return static_cast<uint32_t>(d >> bit & 0x3FFF) << 4; };
-  constexpr Swizzle kModes[] = {Swizzle::kNone, Swizzle::k128, Swizzle::k64, Swizzle::k32};
   if (d >> 49 & 7) throw ExecutionFault{FindingKind::kUnsupported, "a matrix descriptor with a base offset"};
-  return {field(0), field(16), field(32), kModes[d >> 62]};
-}
-
-// Eight elements of one row along k.
-uint32_t k_major_piece(const MatrixDescriptor& d, uint32_t row, uint32_t piece) {
-  if (d.swizzle == Swizzle::kNone) return d.start + row / 8 * d.stride + row % 8 * kPiece + piece * d.leading;
-  return swizzled(d.start + row / 8 * d.stride + row % 8 * swizzle_bytes(d.swizzle) + piece * kPiece, d.swizzle);
+  return {field(0), field(16), field(32), Swizzle::kNone};
 }
 
 // Eight rows of one k.
@@ -39,12 +26,53 @@ uint32_t mn_major_piece(const MatrixDescriptor& d, uint32_t piece, uint32_t k) {
 
 }  // namespace
 
-void read_matrix(Cta& cta, uint64_t descriptor, int rows, bool mn_major, uint16_t* out,
+MatrixDescriptor wgmma_descriptor(uint64_t bits) {
+  constexpr Swizzle kModes[] = {Swizzle::kNone, Swizzle::k128, Swizzle::k64, Swizzle::k32};
+  MatrixDescriptor d = common_fields(bits);
+  d.swizzle = kModes[bits >> 62];
+  return d;
+}
+
+MatrixDescriptor tensor_descriptor(uint64_t bits) {
+  MatrixDescriptor d = common_fields(bits);
+  if ((bits >> 46 & 7) != 1) {
+    throw ExecutionFault{FindingKind::kTensorMemory,
+                         "matrix descriptor: bits 46 to 48: expected 1, got " + std::to_string(bits >> 46 & 7)};
+  }
+  if (bits >> 52 & 1) throw ExecutionFault{FindingKind::kUnsupported, "a matrix descriptor with an absolute stride"};
+  switch (bits >> 61) {
+    case 0:
+      break;
+    case 2:
+      d.swizzle = Swizzle::k128;
+      break;
+    case 4:
+      d.swizzle = Swizzle::k64;
+      break;
+    case 6:
+      d.swizzle = Swizzle::k32;
+      break;
+    default:
+      throw ExecutionFault{FindingKind::kUnsupported,
+                           "a matrix descriptor with swizzle mode " + std::to_string(bits >> 61)};
+  }
+  return d;
+}
+
+uint32_t k_major_piece(const MatrixDescriptor& d, uint32_t row, uint32_t piece) {
+  if (d.swizzle == Swizzle::kNone) return d.start + row / 8 * d.stride + row % 8 * kPiece + piece * d.leading;
+  return swizzled(d.start + row / 8 * d.stride + row % 8 * swizzle_bytes(d.swizzle) + piece * kPiece, d.swizzle);
+}
+
+const std::byte* read_piece(Cta& cta, uint32_t offset, const AsyncOperation& operation) {
+  const SharedPlace place = locate_shared(cta, offset | cta.rank << 24, kPiece, "matrix operand");
+  return access_shared_async(place, kPiece, false, operation, true);
+}
+
+void read_matrix(Cta& cta, const MatrixDescriptor& d, int rows, bool mn_major, uint16_t* out,
                  const AsyncOperation& operation) {
-  const MatrixDescriptor d = decode(descriptor);
   const auto read = [&](uint32_t offset) {
-    const SharedPlace place = locate_shared(cta, offset | cta.rank << 24, kPiece, "wgmma operand");
-    return reinterpret_cast<const uint16_t*>(access_shared_async(place, kPiece, false, operation, true));
+    return reinterpret_cast<const uint16_t*>(read_piece(cta, offset, operation));
   };
   const uint32_t count = static_cast<uint32_t>(rows);
   if (!mn_major) {

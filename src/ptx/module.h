@@ -66,6 +66,7 @@ struct Kernel {
   uint32_t static_shared = 0;  // bytes of statically sized shared variables
   uint32_t dynamic_alignment = 16;
   uint32_t local_bytes = 0;
+  bool uses_tensor_memory = false;
   uint32_t max_threads[3] = {0, 0, 0}, required_threads[3] = {0, 0, 0}, cluster[3] = {0, 0, 0};
   Slot words = 0;       // rows of 32 words a warp needs
   Slot predicates = 0;  // predicate masks a warp needs

@@ -11,18 +11,25 @@ constexpr size_t kOperationRing = 128;
 
 }  // namespace
 
-RaceChecker::RaceChecker(Engine& engine, size_t ctas, size_t warps, uint32_t shared_bytes)
+RaceChecker::RaceChecker(Engine& engine, size_t ctas, size_t warps_per_cta, uint32_t shared_bytes)
     : engine_(engine),
-      agents_(ctas * warps + kOperationRing),
-      first_operation_(ctas * warps),
-      next_operation_(ctas * warps),
+      warps_(ctas * warps_per_cta),
+      tensor_(engine.kernel().uses_tensor_memory),
+      agents_(warps_ * (tensor_ ? 4 : 1) + kOperationRing),
+      first_operation_(agents_ - kOperationRing),
+      next_operation_(first_operation_),
       operation_clock_(kOperationRing, 0),
       cells_(ctas),
       shared_bytes_(shared_bytes) {}
 
-Clock RaceChecker::initial_clock(int agent) const {
+Clock RaceChecker::empty_clock() const {
   Clock clock;
-  clock.resize(agents_);
+  clock.resize(agents_, tensor_);
+  return clock;
+}
+
+Clock RaceChecker::initial_clock(int agent) const {
+  Clock clock = empty_clock();
   clock.seen[static_cast<size_t>(agent)] = 1;
   return clock;
 }

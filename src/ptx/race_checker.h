@@ -1,5 +1,6 @@
-// Happens-before checker of one cluster's shared memory. Agents are warps and a ring of asynchronous operations; each
-// four bytes remember their last writes and reads, with the bytes they touched.
+// Happens-before checker of one cluster's shared memory. Agents are warps, with tensor memory three more of each warp
+// (tensor_order.h), and a ring of asynchronous operations; each four bytes remember their last writes and reads, with
+// the bytes they touched.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -21,10 +22,13 @@ struct Accessor {
 
 class RaceChecker {
  public:
-  RaceChecker(Engine& engine, size_t ctas, size_t warps, uint32_t shared_bytes);
+  RaceChecker(Engine& engine, size_t ctas, size_t warps_per_cta, uint32_t shared_bytes);
 
+  Clock empty_clock() const;
   Clock initial_clock(int agent) const;
   size_t agents() const { return agents_; }
+  // The first of the three agents that do a warp's work in tensor memory.
+  int tensor_agents(int warp_agent) const { return static_cast<int>(warps_) + 3 * warp_agent; }
   // An asynchronous operation becomes an agent of its own that follows everything its issuer saw.
   int new_operation(Clock& clock);
   // The agent's accesses from now on are told apart from those that were passed on so far.
@@ -57,6 +61,8 @@ class RaceChecker {
   static void remember(Epoch (&slots)[N], const Epoch& epoch, const Accessor& who);
 
   Engine& engine_;
+  size_t warps_;
+  bool tensor_;
   size_t agents_;
   size_t first_operation_;
   size_t next_operation_;

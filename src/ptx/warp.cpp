@@ -178,7 +178,8 @@ void Warp::retire(LaneMask ending) {
 
 void Warp::check_in_flight(const Instruction& i) {
   if (in_flight.touched_by(i, is_register_copy(i))) {
-    engine.add_finding(FindingKind::kRace, pc, -4, "touches a register of a wgmma that was not waited for");
+    engine.add_finding(FindingKind::kRace, pc, -4,
+                       "touches a register of an asynchronous instruction that was not waited for");
   }
 }
 

@@ -10,6 +10,7 @@
 #include "ptx/clock.h"
 #include "ptx/in_flight.h"
 #include "ptx/instruction.h"
+#include "ptx/tensor_order.h"
 
 namespace isobit::ptx {
 
@@ -87,10 +88,11 @@ class Warp {
   std::array<CommitGroups, kLanes> copies;       // cp.async
   std::array<CommitGroups, kLanes> bulk_copies;  // cp.async.bulk
   CommitGroups multiplies;                       // wgmma
-  InFlightRegisters in_flight;                   // of wgmma; kept only for the race checker
+  InFlightRegisters in_flight;                   // of wgmma and tcgen05.ld; kept only for the race checker
   bool multiply_fenced = false;                  // a wgmma.fence since the last wait
 
   int agent = 0;
+  TensorOrder tensor;
   Clock clock;
   Clock released;  // what the last fence made visible to relaxed operations after it
   Clock acquired;  // what relaxed loads saw, taken in by the next fence

@@ -120,8 +120,8 @@ void perform(Warp& last, const Instruction& i) {
     read_d(*warps[k], i, 16 * k, accumulate, x);
   }
   if (!(i.mode & kRegisterA))
-    read_matrix(last.cta, uniform_wide(last, i.a), kM, i.mode & kMajorA, &x.a[0][0], *operation);
-  read_matrix(last.cta, uniform_wide(last, i.b), n, i.mode & kMajorB, &x.b[0][0], *operation);
+    read_matrix(last.cta, wgmma_descriptor(uniform_wide(last, i.a)), kM, i.mode & kMajorA, &x.a[0][0], *operation);
+  read_matrix(last.cta, wgmma_descriptor(uniform_wide(last, i.b)), n, i.mode & kMajorB, &x.b[0][0], *operation);
   if (i.mode & kNegateA) negate(x.a, kM);
   if (i.mode & kNegateB) negate(x.b, static_cast<size_t>(n));
   last.engine.arithmetic().multiply(
