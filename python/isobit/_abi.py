@@ -114,6 +114,25 @@ class LinearLogpState(ctypes.Structure):
     _fields_ = [("first_id", ctypes.c_int64), ("count", ctypes.c_int64), ("data", ctypes.c_void_p)]
 
 
+class LinearLogpBackwardArgs(ctypes.Structure):
+    """isobit_linear_logp_backward_args."""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("accumulate", ctypes.c_int32),
+        ("forward", LinearLogpArgs),
+        ("d_logp", Tensor),
+        ("d_lse", Tensor),
+        ("d_entropy", Tensor),
+        ("d_hidden", Tensor),
+        ("d_weight", Tensor),
+        ("d_bias", Tensor),
+        ("saved", ctypes.c_void_p),
+        ("subtract_p", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+    ]
+
+
 class Nvfp4Matrix(ctypes.Structure):
     """isobit_nvfp4_matrix."""
 
@@ -166,6 +185,10 @@ class Nvfp4GegluArgs(ctypes.Structure):
 
 def start(kind, kernel: str | None = None, threads: int = 0):
     """A zeroed args struct with its head filled in."""
-    args = kind(struct_size=ctypes.sizeof(kind), threads=threads)
-    args.kernel = kernel.encode() if kernel is not None else None
+    args = kind(struct_size=ctypes.sizeof(kind))
+    head = args
+    if kind is LinearLogpBackwardArgs:
+        head = args.forward
+        head.struct_size = ctypes.sizeof(LinearLogpArgs)
+    head.threads, head.kernel = threads, kernel.encode() if kernel is not None else None
     return args

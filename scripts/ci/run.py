@@ -22,6 +22,7 @@ STAGES = [
     ("tests", stages_build.tests, 240),
     ("python", stages_python.python_tests, 60),
     ("wheel", stages_python.wheel, 120),
+    ("torch", stages_python.torch_tests, 150),
     ("command-line", stages_check.command_line, 120),
     ("documents", stages_check.documents, 10),
     ("headers", stages_check.headers, 30),

@@ -17,9 +17,9 @@ PREFIX = BUILD / "prefix"
 LIBRARY = "libisobit.so"
 
 
-def run_pytest(result: Result, name: str, folder: str, environment: dict[str, str]) -> None:
+def run_pytest(result: Result, name: str, folder: str, environment: dict[str, str], python: Path = PYTHON) -> None:
     """One pytest run; every test counts."""
-    code = run(name, [PYTHON, "-B", "-m", "pytest", "-p", "no:cacheprovider", folder], environment=environment)
+    code = run(name, [python, "-B", "-m", "pytest", "-p", "no:cacheprovider", folder], environment=environment)
     text = log_path(name).read_text(errors="replace")
     counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error|skipped)", text)}
     result.passed += counts.get("passed", 0)

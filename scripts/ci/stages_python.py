@@ -1,12 +1,17 @@
-"""Stages of the Python package: the binding with NumPy alone, and what pip installs."""
+"""Stages of the Python package: the binding with NumPy alone, what pip installs, and the binding with PyTorch."""
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+import subprocess
+import venv
 
 import gates
-from common import BUILD, PYTHON, ROOT, Result, main_build, output
+from common import BUILD, JOBS, PYTHON, ROOT, Result, main_build, output
 from stages_check import LIBRARY, run_pytest
+
+TORCH = BUILD / "venv-torch"
 
 # What a wheel may hold besides Python files.
 WHEEL_FILES = {"libisobit.so", "py.typed"}
@@ -23,6 +28,34 @@ def python_tests() -> Result:
     """The ctypes binding with NumPy alone."""
     result = Result()
     run_pytest(result, "pytest python", "tests/python", {"ISOBIT_LIBRARY": str(main_build() / "src" / LIBRARY)})
+    return result
+
+
+def torch_environment(result: Result) -> bool:
+    """An environment of its own with PyTorch and what is tested with it, made once for these requirements."""
+    first, second = (ROOT / "scripts/ci" / f"requirements-torch{suffix}.txt" for suffix in ("", "-cuda"))
+    stamp, digest = TORCH / "requirements.sha256", hashlib.sha256(first.read_bytes() + second.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
+        return True
+    venv.create(TORCH, clear=True, with_pip=True)
+    python = TORCH / "bin/python"
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if not result.run("pip install torch", [*install, "--no-deps", "-r", first]):
+        return False
+    if subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode != 0:
+        result.note = "PyTorch's CUDA packages were installed: no toolkit here"
+        if not result.run("pip install torch's CUDA packages", [*install, "-r", second]):
+            return False
+    stamp.write_text(digest)
+    return True
+
+
+def torch_tests() -> Result:
+    """The PyTorch operators on the CPU, in a process of their own with PyTorch."""
+    result = Result()
+    if torch_environment(result):
+        environment = {"ISOBIT_LIBRARY": str(main_build() / "src" / LIBRARY), "OMP_NUM_THREADS": JOBS}
+        run_pytest(result, "pytest torch", "tests/torch", environment, python=TORCH / "bin/python")
     return result
 
 

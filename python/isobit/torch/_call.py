@@ -1,0 +1,135 @@
+"""What every operator of isobit.torch needs of a call: tensors as isobit_tensor, the current stream, workspace."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+import sys
+
+import torch
+
+from .. import _abi
+from .._library import check
+
+_PACK = struct.Struct("=Q80s")  # isobit_tensor: the address, and what follows it
+_TAIL = struct.Struct("=iiii8q")
+assert _PACK.size == ctypes.sizeof(_abi.Tensor)
+
+_DTYPES = {
+    torch.bfloat16: _abi.BF16,
+    torch.float16: _abi.FP16,
+    torch.float32: _abi.FP32,
+    torch.int32: _abi.INT32,
+    torch.int64: _abi.INT64,
+    torch.uint8: _abi.UINT8,
+    torch.float8_e4m3fn: _abi.UINT8,
+}
+if hasattr(torch, "float4_e2m1fn_x2"):
+    _DTYPES[torch.float4_e2m1fn_x2] = _abi.UINT8
+# ROCm builds call their devices cuda as well; this library has nothing for them.
+_DEVICES = {"cpu": _abi.CPU} if torch.version.hip else {"cpu": _abi.CPU, "cuda": _abi.CUDA}
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+@functools.lru_cache(maxsize=4096)
+def _tail(shape: torch.Size, stride: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> bytes:
+    """An isobit_tensor without its address. Cached: packing it anew doubles the time that a tensor costs."""
+    if dtype not in _DTYPES:
+        known = ", ".join(str(dtype).removeprefix("torch.") for dtype in _DTYPES)
+        raise TypeError(f"expected one of {known}, got {dtype}")
+    if device.type not in _DEVICES:
+        raise TypeError(f"expected a tensor on {' or '.join(_DEVICES)}, got {device}")
+    rank = len(shape)
+    if rank > 4:
+        raise ValueError(f"expected at most 4 dimensions, got {rank}")
+    pad = (0,) * (4 - rank)
+    return _TAIL.pack(_DTYPES[dtype], _DEVICES[device.type], device.index or 0, rank, *shape, *pad, *stride, *pad)
+
+
+def put(args: ctypes.Structure, offset: int, name: str, tensor: torch.Tensor) -> None:
+    """Writes the view of a tensor to byte `offset` of an args struct. The tensor must outlive the call."""
+    try:
+        tail = _tail(tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
+    _PACK.pack_into(args, offset, tensor.data_ptr(), tail)
+
+
+def offset(kind: type[ctypes.Structure], *path: str) -> int:
+    """Byte offset of a field, or of a field of a field."""
+    total = 0
+    for name in path:
+        total += getattr(kind, name).offset
+        kind = dict(kind._fields_)[name]
+    return total
+
+
+def template(kind: type[ctypes.Structure]) -> bytes:
+    """A zeroed struct with its size: what ``kind.from_buffer_copy`` makes args of."""
+    return bytes(_abi.start(kind))
+
+
+def _current_stream(device: torch.device) -> int:
+    return torch.cuda.current_stream(device).cuda_stream
+
+
+# The raw getter that Triton and Inductor use costs a tenth of the public call, which makes a Stream object.
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+
+
+def run(function, args: ctypes.Structure, device: torch.device, *more) -> None:
+    """The call on the tensors' device and on the stream that is current there."""
+    stream = None
+    if device.type == "cuda":
+        stream = ctypes.c_void_p(_raw_stream(device.index) if _raw_stream else _current_stream(device))
+    check(function(ctypes.byref(args), *more, stream))
+
+
+def add_workspace(function, args: ctypes.Structure, device: torch.device, limit: int | None = None) -> torch.Tensor:
+    """Gives args workspace of the recommended size, at most `limit` bytes, out of PyTorch's allocator.
+
+    Keep the result until the call has been made. After that it may go: the allocator hands memory on in stream order.
+    """
+    minimum, recommended = ctypes.c_size_t(), ctypes.c_size_t()
+    check(function(ctypes.byref(args), ctypes.byref(minimum), ctypes.byref(recommended)))
+    size = recommended.value if limit is None else min(recommended.value, limit)
+    memory = torch.empty(size + 255, dtype=torch.uint8, device=device)
+    address = memory.data_ptr()
+    args.workspace, args.workspace_bytes = address + -address % 256, size
+    return memory
+
+
+def rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself if it is rows at one distance with adjacent elements, else a contiguous copy."""
+    if tensor.is_contiguous():
+        return tensor
+    shape, stride = tensor.shape, tensor.stride()
+    if stride[-1] != 1 or min(stride) < 0:
+        return tensor.contiguous()
+    for i in range(len(shape) - 2):
+        if stride[i] != stride[i + 1] * shape[i + 1]:
+            return tensor.contiguous()
+    return tensor
+
+
+def direct(*tensors: torch.Tensor | None) -> bool:
+    """Whether a call may go past PyTorch's dispatcher: eager mode, plain tensors, nobody listening.
+
+    The dispatcher costs more than the rest of a call. While compiling, under a mode (fake tensors, selective
+    checkpointing, tracing) or with subclasses of Tensor the registered operator is what has to be called.
+    """
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+        return False
+    return all(tensor is None or type(tensor) in _PLAIN for tensor in tensors)
+
+
+def refuse_distributed(op: str, **tensors: torch.Tensor | None) -> None:
+    """TypeError for a DTensor: how its shards meet is the operator's business, not the dispatcher's."""
+    module = sys.modules.get("torch.distributed.tensor")
+    for name, tensor in tensors.items():
+        if type(tensor) not in _PLAIN and module and isinstance(tensor, module.DTensor):
+            raise TypeError(
+                f"isobit.{op}: {name}: expected a plain tensor, got a DTensor; pass {name}.to_local() or "
+                f"{name}.full_tensor()"
+            )

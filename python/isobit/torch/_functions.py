@@ -1,0 +1,131 @@
+"""linear_logp of isobit.torch: arguments as users have them, brought to the registered operators."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import torch
+
+from .._abi import LinearLogpArgs
+from .._library import library
+from .._linear_logp import LinearLogp
+from . import _linear_logp as _ops
+from ._call import direct, refuse_distributed
+
+_WANTED = ("logp", "lse", "entropy", "rank", "target_logit")
+
+
+def _two_dimensional(hidden, target, temperature):
+    """hidden [N, H] and target [N] or [N, K] out of any leading dimensions, and the shape to give the rows back."""
+    lead = hidden.shape[:-1]
+    if target.shape[: len(lead)] != lead or target.dim() not in (len(lead), len(lead) + 1):
+        raise ValueError(f"target: expected {list(lead)} or {[*lead, 'K']}, got {list(target.shape)}")
+    if len(lead) != 1:
+        tail = target.shape[len(lead) :]
+        hidden, target = hidden.reshape(-1, hidden.shape[-1]), target.reshape(-1, *tail)
+        if isinstance(temperature, torch.Tensor) and temperature.dim() > 1:
+            temperature = temperature.reshape(-1)
+    return hidden, target, temperature, lead
+
+
+def _cast(hidden, weight):
+    """Under autocast the two become its dtype, as the operands of a linear layer do."""
+    kind = hidden.device.type
+    if torch.is_autocast_enabled(kind):
+        dtype = torch.get_autocast_dtype(kind)
+        return hidden.to(dtype), weight.to(dtype)
+    return hidden, weight
+
+
+def linear_logp(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    target: torch.Tensor,
+    *,
+    bias: torch.Tensor | None = None,
+    temperature: float | torch.Tensor = 1.0,
+    softcap: float = 0.0,
+    ignore_index: int | None = -100,
+    vocab_size: int = 0,
+    want: Sequence[str] = ("logp", "lse"),
+    top: int = 0,
+) -> LinearLogp:
+    """Log-probabilities of tokens from hidden states and the LM head, without the [N, V] logits.
+
+    z = softcap(hidden @ weight.T + bias) / temperature; logp = z[target] - log(sum(exp(z))). A row's bits depend on
+    that row, on weight and bias and on the options alone: scored alone, in a prefill or in a shuffled micro-batch it
+    gives the same bytes. logp, lse and entropy are differentiable once, with respect to hidden, weight and bias.
+
+    Args:
+        hidden: [..., H], bfloat16 or float16, on the CPU or a CUDA device (gradients: bfloat16). Any distance between
+            rows is taken as it is. Under autocast hidden and weight are cast to its dtype.
+        weight: [V, H], dtype and device of hidden: the LM head, rows are ids.
+        target: [...] or [..., K], int32 or int64: one or K token ids for each row.
+        bias: [V], bfloat16, float16 or float32.
+        temperature: one number > 0, or a float32 tensor [...]; it gets no gradient.
+        softcap: c > 0 replaces every logit t by c * tanh(t / c); 0: none.
+        ignore_index: target id whose row gives +0 and no gradient; None: no id is special.
+        vocab_size: number of weight rows that exist, for a padded weight; 0: all.
+        want: names out of logp, lse, entropy, rank, target_logit. The last two, and top, are for scoring: they are
+            refused where a gradient could be asked for.
+        top: T > 0 also returns the T ids of highest logit and their log-probabilities.
+
+    Returns:
+        LinearLogp of new tensors: logp, target_logit float32 and rank int32 in target's shape, lse and entropy float32
+        [...], top_id int32 and top_logp float32 [..., T]; None where one was not asked for. A row with a target outside
+        the vocabulary holds NaN (linear_logp_validate finds it).
+
+    Raises:
+        isobit.InvalidArgumentError (a ValueError): shapes, dtypes or devices that do not fit. isobit.Error: no kernel
+        takes the call on this device. TypeError: a DTensor. ValueError: an unknown name in want.
+    """
+    refuse_distributed("linear_logp", hidden=hidden, weight=weight, bias=bias)
+    if unknown := set(want) - set(_WANTED):
+        raise ValueError(f"want: expected names out of {', '.join(_WANTED)}, got {sorted(unknown)[0]!r}")
+    hidden, weight = _cast(hidden, weight)
+    hidden, target, temperature, lead = _two_dimensional(hidden, target, temperature)
+    per_row = temperature if isinstance(temperature, torch.Tensor) else None
+    options = (1.0 if per_row is not None else temperature, softcap, ignore_index, vocab_size)
+    arguments = (hidden, weight, target, bias, per_row, *options)
+    gradient = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (hidden, weight, bias))
+    scoring = top or "rank" in want or "target_logit" in want
+    if gradient and scoring:
+        raise ValueError("want: rank, target_logit and top are for scoring; call under torch.no_grad()")
+    entropy = "entropy" in want
+    if scoring:
+        arguments = (*arguments, entropy, "rank" in want, "target_logit" in want, top)
+        call = _ops._score if direct(*arguments[:5]) else torch.ops.isobit.linear_logp_score
+        found = dict(zip(LinearLogp._fields, call(*arguments)))
+    else:
+        plain = not gradient and direct(*arguments[:5])
+        call = _ops._forward if plain else torch.ops.isobit.linear_logp
+        found = dict(zip(("logp", "lse", "entropy"), call(*arguments, entropy)))
+    kept = [*want, "top_id", "top_logp"] if top else want
+    if len(lead) != 1:
+        found = {name: tensor.reshape([*lead, *tensor.shape[1:]]) for name, tensor in found.items() if name in kept}
+    return LinearLogp(**{name: found[name] for name in kept})
+
+
+def linear_logp_validate(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    target: torch.Tensor,
+    *,
+    temperature: float | torch.Tensor = 1.0,
+    ignore_index: int | None = -100,
+    vocab_size: int = 0,
+) -> int:
+    """First row that linear_logp would answer with NaN because of its targets or its temperature; -1 if there is none.
+
+    Arguments as in linear_logp, hidden [N, H]. Synchronises the current stream, which linear_logp never does.
+    """
+    per_row = temperature if isinstance(temperature, torch.Tensor) else None
+    value = 1.0 if per_row is not None else temperature
+    args = LinearLogpArgs.from_buffer_copy(_ops._FORWARD)
+    _ops._fill(args, args, 0, (hidden, weight, target, None, per_row), (value, 0.0, ignore_index, vocab_size))
+    logp = torch.empty(target.shape, dtype=torch.float32, device=hidden.device)
+    _ops.put(args, _ops._AT["logp"], "logp", logp)
+    row = ctypes.c_int64()
+    _ops.run(library.isobit_linear_logp_validate, args, hidden.device, ctypes.byref(row))
+    return row.value

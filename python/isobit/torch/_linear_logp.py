@@ -1,0 +1,193 @@
+"""torch.ops.isobit.linear_logp*: schemas, CPU and CUDA implementations, fake tensors, gradients."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+
+from .._abi import LinearLogpArgs, LinearLogpBackwardArgs
+from .._library import library
+from ._call import add_workspace, offset, put, run, template
+
+_IN = ("hidden", "weight", "bias", "target", "temperature")
+_OUT = ("logp", "lse", "entropy", "rank", "target_logit", "top_id", "top_logp")
+_AT = {name: offset(LinearLogpArgs, name) for name in (*_IN, *_OUT)}
+_INSIDE = LinearLogpBackwardArgs.forward.offset
+_GRADIENTS = ("d_logp", "d_lse", "d_entropy", "d_hidden", "d_weight", "d_bias")
+_BACKWARD_AT = {name: offset(LinearLogpBackwardArgs, name) for name in _GRADIENTS}
+_FORWARD, _BACKWARD = template(LinearLogpArgs), template(LinearLogpBackwardArgs)
+
+_INPUTS = "Tensor hidden, Tensor weight, Tensor target, Tensor? bias, Tensor? temperature"
+_OPTIONS = "float temperature_value, float softcap, int? ignore_index, int vocab_size"
+
+_lib = torch.library.Library("isobit", "FRAGMENT")
+_lib.define(f"linear_logp({_INPUTS}, {_OPTIONS}, bool entropy) -> (Tensor, Tensor, Tensor)")
+_lib.define(
+    f"linear_logp_backward(Tensor? d_logp, Tensor? d_lse, Tensor? d_entropy, {_INPUTS}, {_OPTIONS}, "
+    "bool need_hidden, bool need_weight, bool need_bias) -> (Tensor, Tensor, Tensor)"
+)
+_lib.define(
+    f"linear_logp_score({_INPUTS}, {_OPTIONS}, bool entropy, bool rank, bool target_logit, int top) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+def _head(tensor: torch.Tensor | None, inner: int = 1) -> torch.Tensor | None:
+    """Adjacent elements in a row, which the library asks for; other strides are copied."""
+    if tensor is None or tensor.dim() <= inner or tensor.stride(-1) == 1:
+        return tensor
+    return tensor.contiguous()
+
+
+def _fill(args: LinearLogpArgs, holder: ctypes.Structure, base: int, inputs, options) -> None:
+    """Inputs and options, at byte `base` of the struct that holds args."""
+    hidden, weight, target, bias, temperature = inputs
+    temperature_value, softcap, ignore_index, vocab_size = options
+    put(holder, base + _AT["hidden"], "hidden", hidden)
+    put(holder, base + _AT["weight"], "weight", weight)
+    put(holder, base + _AT["target"], "target", target)
+    if bias is not None:
+        put(holder, base + _AT["bias"], "bias", bias)
+    if temperature is not None:
+        put(holder, base + _AT["temperature"], "temperature", temperature)
+    args.temperature_value, args.softcap, args.vocab_size = temperature_value, softcap, vocab_size
+    if ignore_index is not None:
+        args.use_ignore_index, args.ignore_index = 1, ignore_index
+
+
+def _outputs(target, hidden, entropy: bool, rank: bool = False, target_logit: bool = False, top: int = 0):
+    """New tensors in the order of _OUT; an output that was not asked for has no element."""
+    rows = hidden.shape[0]
+
+    def new(wanted, shape, dtype=torch.float32):
+        return torch.empty(shape if wanted else (0,), dtype=dtype, device=hidden.device)
+
+    return (new(True, target.shape), new(True, (rows,)), new(entropy, (rows,)), new(rank, target.shape, torch.int32),
+            new(target_logit, target.shape), new(top, (rows, top), torch.int32), new(top, (rows, top)))  # fmt: skip
+
+
+def _score(hidden, weight, target, bias, temperature, temperature_value: float, softcap: float, ignore_index,
+           vocab_size: int, entropy: bool, rank: bool, target_logit: bool, top: int):  # fmt: skip
+    hidden, weight = _head(hidden), _head(weight)
+    outputs = _outputs(target, hidden, entropy, rank, target_logit, top)
+    wanted = (True, True, entropy, rank, target_logit, top, top)
+    args = LinearLogpArgs.from_buffer_copy(_FORWARD)
+    options = (temperature_value, softcap, ignore_index, vocab_size)
+    _fill(args, args, 0, (hidden, weight, target, bias, temperature), options)
+    for name, tensor, is_wanted in zip(_OUT, outputs, wanted):
+        if is_wanted:
+            put(args, _AT[name], name, tensor)
+    keep = add_workspace(library.isobit_linear_logp_workspace, args, hidden.device)
+    run(library.isobit_linear_logp, args, hidden.device)
+    del keep
+    return outputs
+
+
+def _forward(hidden, weight, target, bias, temperature, temperature_value: float, softcap: float, ignore_index,
+             vocab_size: int, entropy: bool):  # fmt: skip
+    return _score(hidden, weight, target, bias, temperature, temperature_value, softcap, ignore_index, vocab_size,
+                  entropy, False, False, 0)[:3]  # fmt: skip
+
+
+def _backward(d_logp, d_lse, d_entropy, hidden, weight, target, bias, temperature, temperature_value: float,
+              softcap: float, ignore_index, vocab_size: int, need_hidden: bool, need_weight: bool,
+              need_bias: bool):  # fmt: skip
+    if not hasattr(library, "isobit_linear_logp_backward"):
+        raise NotImplementedError("isobit.linear_logp: the library that is loaded has no backward pass")
+    hidden, weight = _head(hidden), _head(weight)
+    gradients = _new_gradients(hidden, weight, bias, need_hidden, need_weight, need_bias)
+    args = LinearLogpBackwardArgs.from_buffer_copy(_BACKWARD)
+    args.subtract_p = 1
+    options = (temperature_value, softcap, ignore_index, vocab_size)
+    _fill(args.forward, args, _INSIDE, (hidden, weight, target, bias, temperature), options)
+    present = (d_logp, d_lse, d_entropy, *(g if g.numel() else None for g in gradients))
+    for name, tensor in zip(_GRADIENTS, present):
+        if tensor is not None:
+            put(args, _BACKWARD_AT[name], name, tensor)
+    keep = _add_backward_workspace(args, hidden.device)
+    run(library.isobit_linear_logp_backward, args, hidden.device)
+    del keep
+    return gradients
+
+
+def _add_backward_workspace(args: LinearLogpBackwardArgs, device: torch.device) -> torch.Tensor:
+    query = library.isobit_linear_logp_backward_workspace
+
+    def of_the_whole(_, minimum, recommended):
+        return query(ctypes.byref(args), minimum, recommended)
+
+    return add_workspace(of_the_whole, args.forward, device)
+
+
+def _new_gradients(hidden, weight, bias, need_hidden, need_weight, need_bias):
+    def new(like, needed):
+        return like.new_empty(like.shape) if needed else hidden.new_empty(0)
+
+    return new(hidden, need_hidden), new(weight, need_weight), new(bias, need_bias and bias is not None)
+
+
+for _name, _function in (("linear_logp", _forward), ("linear_logp_backward", _backward), ("linear_logp_score", _score)):
+    for _key in ("CPU", "CUDA"):
+        _lib.impl(_name, _function, _key)
+
+
+def _check_shapes(hidden, weight, target):
+    torch._check(hidden.dim() == 2, lambda: f"hidden: expected [N, H], got {list(hidden.shape)}")
+    torch._check(weight.dim() == 2, lambda: f"weight: expected [V, H], got {list(weight.shape)}")
+    torch._check(target.dim() in (1, 2), lambda: f"target: expected [N] or [N, K], got {list(target.shape)}")
+    torch._check(hidden.shape[0] == target.shape[0], lambda: f"target: expected {hidden.shape[0]} rows")
+    torch._check(hidden.shape[1] == weight.shape[1], lambda: f"weight: expected [V, {hidden.shape[1]}]")
+
+
+@torch.library.register_fake("isobit::linear_logp", lib=_lib)
+def _(hidden, weight, target, bias, temperature, temperature_value, softcap, ignore_index, vocab_size, entropy):
+    _check_shapes(hidden, weight, target)
+    return _outputs(target, hidden, entropy)[:3]
+
+
+@torch.library.register_fake("isobit::linear_logp_score", lib=_lib)
+def _(hidden, weight, target, bias, temperature, temperature_value, softcap, ignore_index, vocab_size, entropy, rank,
+      target_logit, top):  # fmt: skip
+    _check_shapes(hidden, weight, target)
+    return _outputs(target, hidden, entropy, rank, target_logit, top)
+
+
+@torch.library.register_fake("isobit::linear_logp_backward", lib=_lib)
+def _(d_logp, d_lse, d_entropy, hidden, weight, target, bias, temperature, temperature_value, softcap, ignore_index,
+      vocab_size, need_hidden, need_weight, need_bias):  # fmt: skip
+    return _new_gradients(hidden, weight, bias, need_hidden, need_weight, need_bias)
+
+
+def _save(ctx, inputs, output):
+    hidden, weight, target, bias, temperature, *options, entropy = inputs
+    ctx.set_materialize_grads(False)  # an output that nobody used then has no gradient, and costs nothing
+    ctx.save_for_backward(hidden, weight, target, bias, temperature)
+    ctx.options, ctx.entropy = options, entropy
+
+
+def _gradients(ctx, d_logp, d_lse, d_entropy):
+    needs = ctx.needs_input_grad
+    missing = [None] * 8
+    if d_logp is None and d_lse is None and (d_entropy is None or not ctx.entropy):
+        return None, None, *missing
+    d_hidden, d_weight, d_bias = torch.ops.isobit.linear_logp_backward(
+        d_logp,
+        d_lse,
+        d_entropy if ctx.entropy else None,
+        *ctx.saved_tensors,
+        *ctx.options,
+        needs[0],
+        needs[1],
+        needs[3],
+    )
+    missing[1] = d_bias if needs[3] else None
+    return d_hidden if needs[0] else None, d_weight if needs[1] else None, *missing
+
+
+def _no_second(ctx, *gradients):
+    raise NotImplementedError("isobit.linear_logp has no second derivatives")
+
+
+torch.library.register_autograd("isobit::linear_logp", _gradients, setup_context=_save, lib=_lib)
+torch.library.register_autograd("isobit::linear_logp_backward", _no_second, lib=_lib)
