@@ -53,6 +53,7 @@ def demangle(names: list[str]) -> list[str]:
     for name in output.splitlines():
         text = re.sub(r"\b(?:void|isobit|numerics|device|\(anonymous namespace\))(?:::| )", "", name)
         text = re.sub(r"\(Gelu\)1|Gelu::kTanh", "tanh", re.sub(r"\(Gelu\)2|Gelu::kErf", "erf", text))
+        text = re.sub(r"\((?:\w+::)*(\w+)\)(\d+)", r"\1 \2", text)  # another enumerator, a template argument
         short.append(text.split("(")[0])
     return short
 

@@ -1,7 +1,9 @@
-"""linear_logp forward against its peers in one process: cuBLAS's bare product, PyTorch, torch.compile, Liger, CCE.
+"""linear_logp forward against its peers in one process: cuBLAS's bare product, PyTorch, torch.compile, Liger, CCE,
+QuACK, RL-Kernel.
 
 isobit and the peer take turns, each after a flush of the L2, so that both meet the same clocks; the ratio is the median
-of the pairs' ratios. Prints one JSON line per peer and shape (docs/results); what could not be run is named on stderr.
+of the pairs' ratios. Prints one JSON line per peer and shape (docs/results); what could not be run is named on stderr,
+with the package that is absent.
 
     python bench/peers/linear_logp.py > linear_logp_peers.jsonl
     python bench/peers/linear_logp.py --peer cce --shape 4096,2048,131072
@@ -20,14 +22,11 @@ import time
 
 import torch
 
+from isobit._abi import BF16, CUDA, FP32, INT64, LinearLogpArgs, Tensor, start
 from isobit._library import check, library
-from isobit._linear_logp import _Args
-from isobit._tensor import BF16, FP32, INT64, Tensor
 
 SHAPES = ("4096,4096,151936", "4096,2048,131072", "512,4096,151936", "64,4096,151936")
-NOT_HERE = ("cublas-gemm-raw", "liger-cutedsl", "quack", "rl-kernel")  # no adapter in this program
 DTYPES = {torch.bfloat16: BF16, torch.float32: FP32, torch.int64: INT64}
-CUDA = 2
 FLUSH_BYTES = 1 << 30  # takes longer than the host needs to queue a call
 
 
@@ -44,8 +43,10 @@ def view(tensor: torch.Tensor) -> Tensor:
 def isobit(hidden, weight, target):
     """logp [N]; lse is computed as well, since every peer does so on its way. Allocates what a user would allocate."""
     logp, lse = (torch.empty(hidden.shape[0], device="cuda") for _ in range(2))
-    args = _Args(struct_size=ctypes.sizeof(_Args), temperature_value=1.0, hidden=view(hidden), weight=view(weight),
-                 target=view(target), logp=view(logp), lse=view(lse))  # fmt: skip
+    args = start(LinearLogpArgs)
+    args.temperature_value = 1.0
+    args.hidden, args.weight, args.target = view(hidden), view(weight), view(target)
+    args.logp, args.lse = view(logp), view(lse)
     size = ctypes.c_size_t()
     check(library.isobit_linear_logp_workspace(ctypes.byref(args), None, ctypes.byref(size)))
     workspace = torch.empty(size.value, dtype=torch.uint8, device="cuda")
@@ -80,12 +81,49 @@ def cce(hidden, weight, target):
     return -linear_cross_entropy(hidden, weight, target, reduction="none", impl="cce")
 
 
+def liger_cutedsl(hidden, weight, target):
+    """Liger's CuTe-DSL kernel for Hopper; asked for by name, since Liger's own front end falls back in silence."""
+    from liger_kernel.ops.cutedsl.ops.fused_scaled_cross_entropy_sm90 import (  # noqa: PLC0415 (optional)
+        LigerFusedScaledCrossEntropySM90Function,
+    )
+
+    loss = LigerFusedScaledCrossEntropySM90Function.apply(hidden, weight, target)
+    return -(loss[0] if isinstance(loss, tuple) else loss)
+
+
+def quack(hidden, weight, target):
+    """Loss alone: its chunks of logits go through memory in bf16."""
+    from quack.linear_cross_entropy import chunked_linear_cross_entropy_fwd  # noqa: PLC0415 (optional)
+
+    return -chunked_linear_cross_entropy_fwd(hidden, weight, target, need_dx=False, need_dw=False)[0]
+
+
+def rl_kernel(hidden, weight, target):
+    """Its Hopper operator, from a tree that was built with its CUDA extension."""
+    from rl_engine.backends.cuda.logprob.linear_logp import FusedLinearLogpSM90Op  # noqa: PLC0415 (optional)
+
+    return FusedLinearLogpSM90Op()(hidden, weight, target)
+
+
+def installed(package: str):
+    return lambda: importlib.metadata.version(package)
+
+
+def torch_version() -> str:
+    return f"{torch.__version__}, CUDA {torch.version.cuda}"
+
+
+# What to call and its version. The raw product takes V as it is, the other one a multiple of 8.
 PEERS = {
-    "cublas-gemm": (product, lambda: torch.__version__ + ", CUDA " + torch.version.cuda),
-    "native": (native, lambda: torch.__version__),
-    "torch.compile": (torch.compile(native, dynamic=False), lambda: torch.__version__),
-    "liger-triton": (liger, lambda: importlib.metadata.version("liger-kernel")),
-    "cce": (cce, lambda: importlib.metadata.version("cut-cross-entropy")),
+    "cublas-gemm": (product, torch_version),
+    "cublas-gemm-raw": (product, torch_version),
+    "native": (native, torch_version),
+    "torch.compile": (torch.compile(native, dynamic=False), torch_version),
+    "liger-triton": (liger, installed("liger-kernel")),
+    "liger-cutedsl": (liger_cutedsl, installed("liger-kernel")),
+    "cce": (cce, installed("cut-cross-entropy")),
+    "quack": (quack, installed("quack-kernels")),
+    "rl-kernel": (rl_kernel, installed("rl-kernel")),
 }
 
 
@@ -168,18 +206,19 @@ def main() -> None:
     parser.add_argument("--shape", action="append", help="N,H,V, instead of the default list; may be repeated")
     parser.add_argument("--peer", action="append", choices=tuple(PEERS), help="instead of all; may be repeated")
     options = parser.parse_args()
-    for name in NOT_HERE:
-        print(f"{name}: not run, this program has no adapter for it", file=sys.stderr)
     timer = Timer()
     with torch.no_grad():
         for name in options.peer or PEERS:
             for shape in options.shape or SHAPES:
-                start = time.monotonic()
+                begin = time.monotonic()
                 try:
                     compare(name, shape, options.samples, timer)
+                except ImportError as error:
+                    print(f"{name}: not run, {error.name or error} is not installed", file=sys.stderr)
+                    break
                 except Exception as error:  # one peer's failure must not cost the others
                     print(f"{name} {shape}: not run, {type(error).__name__}: {error}", file=sys.stderr)
-                print(f"{name} {shape}: {time.monotonic() - start:.1f} s", file=sys.stderr)
+                print(f"{name} {shape}: {time.monotonic() - begin:.1f} s", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -186,8 +187,26 @@ WATCHED = {
 }
 
 
+# Objects of the build whose machine code is watched, and instructions that kernels must contain.
+WATCHED_CODE = {
+    "linear_logp": (("cuda", "sm80", "sm90"), ("tile_kernel=HGMMA,UTMALDG", "stream_kernel=HGMMA,UTMALDG")),
+}
+
+
+def machine_code(result: Result) -> None:
+    """No local memory in the kernels of WATCHED_CODE, and the instructions that their pages name."""
+    for room, (folders, expected) in WATCHED_CODE.items():
+        build = main_build() / "src/ops" / room / "CMakeFiles"
+        objects = [build / f"isobit_{room}_{folder}.dir" / folder / "launch.cu.o" for folder in folders]
+        options = [word for text in expected for word in ("--expect", text)]
+        command = [PYTHON, "scripts/kernel_sass.py", *options]
+        result.run(f"machine code {room}", [*command, *objects])
+        faulty = subprocess.run([*command, "--plant-fault", objects[-1]], cwd=ROOT, capture_output=True, check=False)
+        result.add("a planted local load is found", [] if b"1 LDL" in faulty.stderr else ["it is not"])
+
+
 def resources() -> Result:
-    """Registers, stack, spills and occupancy of kernels on every architecture, printed as a table."""
+    """Registers, stack, spills and occupancy of kernels on every architecture; their machine code."""
     result = Result()
     if not has_nvcc():
         result.note = "no nvcc"
@@ -198,4 +217,5 @@ def resources() -> Result:
         name = f"resources {Path(source).parts[2]}"
         result.run(name, [PYTHON, "scripts/kernel_resources.py", *options, source])
         print(log_path(name).read_text(errors="replace"))
+    machine_code(result)
     return result
