@@ -1,7 +1,8 @@
 // linear_logp forward on a GPU beside cuBLAS's bare product, in pairs: product, isobit, product, isobit, ... with the
 // L2 flushed before each, so that both meet the same clocks. One JSON line per shape, peer and set of outputs.
 //
-//   linear_logp_bench_gpu [--samples 15] [--kernel sm90] [--date 2026-11-29] [N,H,V ...]
+//   linear_logp_bench_gpu [--samples 15] [--kernel sm90] [--options bias,softcap,temperature,rank,top]
+//                         [--date 2026-11-29] [N,H,V ...]
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
@@ -18,6 +19,7 @@
 namespace {
 
 constexpr size_t kFlushBytes = size_t{256} << 20;
+constexpr int64_t kTop = 8;  // ids of the top list
 
 void require(bool good, const char* what) {
   if (good) return;
@@ -72,6 +74,7 @@ struct Shape {
 struct Settings {
   int samples = 15;
   const char* kernel = nullptr;
+  std::string options;
   std::string date = "unknown";
   std::string command;
   std::vector<Shape> shapes;
@@ -137,10 +140,14 @@ class Case {
         target_(shape.rows),
         logp_(shape.rows),
         lse_(shape.rows),
-        entropy_(shape.rows) {
+        entropy_(shape.rows),
+        bias_(shape.vocab),
+        rank_(shape.rows),
+        top_id_(shape.rows * kTop) {
     fill_normal<<<2048, 256>>>(hidden_.get(), shape.rows * shape.width, 1.0f, 1);
     fill_normal<<<4096, 256>>>(weight_.get(), padded_vocab_ * shape.width, 0.02f, 7777777777ull);
     fill_targets<<<1, 256>>>(target_.get(), shape.rows, shape.vocab);
+    require(cudaMemset(bias_.get(), 0, static_cast<size_t>(shape.vocab) * 4), "cudaMemset");
     require(cudaDeviceSynchronize(), "filling");
   }
 
@@ -160,6 +167,12 @@ class Case {
     a.logp = view(logp_.get(), ISOBIT_FP32, shape_.rows);
     a.lse = view(lse_.get(), ISOBIT_FP32, shape_.rows);
     if (entropy) a.entropy = view(entropy_.get(), ISOBIT_FP32, shape_.rows);
+    const auto asked = [&](const char* option) { return settings_.options.find(option) != std::string::npos; };
+    if (asked("bias")) a.bias = view(bias_.get(), ISOBIT_FP32, shape_.vocab);
+    if (asked("softcap")) a.softcap = 30.0f;
+    if (asked("temperature")) a.temperature_value = 0.7f;
+    if (asked("rank")) a.rank = view(rank_.get(), ISOBIT_INT32, shape_.rows);
+    if (asked("top")) a.top_id = view(top_id_.get(), ISOBIT_INT32, shape_.rows, kTop);
     return a;
   }
 
@@ -221,6 +234,7 @@ class Case {
                          12.0 * static_cast<double>(shape_.rows);
     std::printf("{\"op\":\"linear_logp_forward\",\"kernel\":\"%s\",\"outputs\":\"%s\",",
                 settings_.kernel == nullptr ? "sm90" : settings_.kernel, entropy ? "logp,lse,entropy" : "logp,lse");
+    if (!settings_.options.empty()) std::printf("\"options\":\"%s\",", settings_.options.c_str());
     std::printf("\"shape\":{\"N\":%lld,\"H\":%lld,\"V\":%lld},\"dtype\":\"bfloat16\",\"gpu\":\"%s\",",
                 static_cast<long long>(shape_.rows), static_cast<long long>(shape_.width),
                 static_cast<long long>(shape_.vocab), device_.name);
@@ -241,7 +255,8 @@ class Case {
   const cudaDeviceProp& device_;
   Buffer<uint16_t> hidden_, weight_, logits_;
   Buffer<int32_t> target_;
-  Buffer<float> logp_, lse_, entropy_;
+  Buffer<float> logp_, lse_, entropy_, bias_;
+  Buffer<int32_t> rank_, top_id_;
 };
 
 Settings parse(int argc, char** argv) {
@@ -249,18 +264,18 @@ Settings parse(int argc, char** argv) {
   for (int i = 0; i < argc; ++i)
     settings.command += (i > 0 ? " " : "") + std::string(i > 0 ? argv[i] : "linear_logp_bench_gpu");
   for (int i = 1; i < argc; ++i) {
-    Shape shape{};
     if (std::strcmp(argv[i], "--samples") == 0 && i + 1 < argc) {
       settings.samples = std::atoi(argv[++i]);
     } else if (std::strcmp(argv[i], "--kernel") == 0 && i + 1 < argc) {
       settings.kernel = argv[++i];
+    } else if (std::strcmp(argv[i], "--options") == 0 && i + 1 < argc) {
+      settings.options = argv[++i];
     } else if (std::strcmp(argv[i], "--date") == 0 && i + 1 < argc) {
       settings.date = argv[++i];
     } else {
       long long n = 0, h = 0, v = 0;
       require(std::sscanf(argv[i], "%lld,%lld,%lld", &n, &h, &v) == 3, "reading N,H,V");
-      shape = {n, h, v};
-      settings.shapes.push_back(shape);
+      settings.shapes.push_back({n, h, v});
     }
   }
   if (settings.shapes.empty()) {

@@ -2,8 +2,9 @@
 // % 4): d[32 unit + 4 j + e] for the first row, + 2 for the row eight below.
 //
 // Two paths with the same bits. The short one serves a warp whose logits are all within +-kPlainLimit, in a tile
-// without borders and a call without options: straight-line code on registers. Everything else goes through a column
-// of 16 words per lane in shared memory and rolled loops, so that it costs neither registers nor spills.
+// without a shard's borders: straight-line code on registers, the vocabulary's last unit excepted if it is not whole.
+// Everything else goes through a column of 16 words per lane in shared memory and rolled loops, so that it costs
+// neither registers nor spills. Bias, softcap and temperature pass through the column as well, before either path.
 #pragma once
 
 #include "ops/linear_logp/cuda/unit_sum.cuh"
@@ -16,8 +17,22 @@ struct Place {
   int32_t row;    // of the chunk, this lane's first row; the second is row + 8
   int32_t id;     // global id of the fragment's first column
   float* column;  // this lane's words in shared memory, kWarpThreads apart; two warps' lanes never share
-  bool whole;     // all columns lie in [Job::whole_begin, Job::whole_end); those of absent units are zeros
+  bool whole;     // all columns lie in [Job::whole_begin, Job::whole_end); those of absent ids are zeros
+  int ragged;     // number of the unit of the fragment that starts at Job::ragged_id; negative if none does
 };
+
+// `id`: of the fragment's first column.
+template <int kUnits>
+__device__ __forceinline__ Place place_of(const Job& job, int64_t id, float* column) {
+  Place place;
+  place.row = 0;
+  place.id = static_cast<int32_t>(id);
+  place.column = column;
+  place.whole = id >= job.whole_begin && id + 64 * kUnits <= job.whole_end;
+  const int64_t offset = job.ragged_id - id;
+  place.ragged = job.ragged_id >= 0 && offset >= 0 && offset < 64 * kUnits ? static_cast<int>(offset / 64) : -1;
+  return place;
+}
 constexpr int kColumnWords = 16;
 
 // The logit of a target that lies in this fragment goes to the workspace: selected, never computed again.
@@ -90,10 +105,8 @@ __device__ __forceinline__ void store_raw(const Job& job, int64_t id, int32_t ro
 
 // Logits of one unit of one row, in place in the column; ids outside the range become -inf. first_id is that of this
 // lane's j = 0, e = 0.
-template <Mode kMode>
 __device__ __forceinline__ UnitScan scan_column(const Job& job, float* column, int32_t row, int32_t first_id) {
   const bool row_exists = row < job.p.rows;
-  const float temperature = kMode == Mode::kFull && row_exists ? temperature_at(job.p, row) : 1.0f;
   UnitScan scan;
 #pragma unroll 1
   for (int i = 0; i < kColumnWords; ++i) {
@@ -103,7 +116,6 @@ __device__ __forceinline__ UnitScan scan_column(const Job& job, float* column, i
       z = kMinusInfinity;
       continue;
     }
-    if constexpr (kMode == Mode::kFull) z = logit(job.p, z, id, temperature);
     scan.add(z);
     if (job.raw != nullptr && row_exists && is_raw(job.parts, id)) store_raw(job, id, row, z);
   }
@@ -136,7 +148,7 @@ __device__ __forceinline__ void count_ranks(const Job& job, const float* column,
 // One unit of one row from its column.
 template <Mode kMode>
 __device__ __forceinline__ Node column_unit(const Job& job, float* column, int32_t row, int32_t first_id) {
-  const UnitScan scan = join_scans<1, 2>(scan_column<kMode>(job, column, row, first_id));
+  const UnitScan scan = join_scans<1, 2>(scan_column(job, column, row, first_id));
   if (kMode == Mode::kFull && job.rank.data != nullptr) count_ranks(job, column, row, first_id);
   const UnitReference reference = unit_reference(scan.magnitude, scan.largest);
 #pragma unroll 1
@@ -156,39 +168,127 @@ __device__ __forceinline__ Node column_unit(const Job& job, float* column, int32
   return settle(scan, reference, s, q);
 }
 
-// All units of the fragment, to a sink that the tile's shape defines:
-//   sink.plain(h, unit)    the kUnits sums of row half h, all with reference exponent 0; those of absent units are
-//   noise sink.general(h, u, node)  one unit; u ascends within h
-// Every lane of a quad calls it with the same values.
-template <Mode kMode, int kUnits, class Sink>
-__device__ __forceinline__ void reduce_fragment(const Job& job, const float (&d)[32 * kUnits], const Place& place,
-                                                Sink& sink) {
-  if constexpr (kMode != Mode::kFull) {
-    if (job.select_targets) select_targets<kUnits>(job, d, place);
-    if (__all_sync(kWarp, place.whole && all_plain(d))) {
+// One unit of one row half, the fragment's number `index` of both, between registers and the column. Rolled loops run
+// around it: only the copies name registers.
+template <int kUnits>
+__device__ __forceinline__ void to_column(const float (&d)[32 * kUnits], int index, float* column) {
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        PairSum unit[kUnits];
+  for (int i = 0; i < 2 * kUnits; ++i) {
+    if (i != index) continue;
 #pragma unroll
-        for (int u = 0; u < kUnits; ++u) unit[u] = plain_unit<kMode == Mode::kEntropy>(d, u, h);
-        sink.plain(h, unit);
-      }
-      return;
+    for (int word = 0; word < kColumnWords; ++word) {
+      column[word * kWarpThreads] = d[32 * (i % kUnits) + 4 * (word / 2) + 2 * (i / kUnits) + word % 2];
     }
   }
-  // Rolled: only the copy into the column names registers, so only it is repeated per unit and row.
+}
+template <int kUnits>
+__device__ __forceinline__ void from_column(float (&d)[32 * kUnits], int index, const float* column) {
+#pragma unroll
+  for (int i = 0; i < 2 * kUnits; ++i) {
+    if (i != index) continue;
+#pragma unroll
+    for (int word = 0; word < kColumnWords; ++word) {
+      d[32 * (i % kUnits) + 4 * (word / 2) + 2 * (i / kUnits) + word % 2] = column[word * kWarpThreads];
+    }
+  }
+}
+
+// Bias, softcap and temperature on all logits of existing rows and ids.
+template <int kUnits>
+__device__ __forceinline__ void finish_logits(const Job& job, float (&d)[32 * kUnits], const Place& place) {
+  constexpr int kTogether = 4;  // independent logits: a division and a tanh are long chains
+  const int64_t end = job.p.first_id + job.p.count;
+#pragma unroll 1
+  for (int index = 0; index < 2 * kUnits; ++index) {
+    const int32_t row = place.row + 8 * (index / kUnits);
+    const int64_t first_id = place.id + 64 * (index % kUnits) + 2 * static_cast<int>(threadIdx.x % 4);
+    const float temperature = row < job.p.rows ? temperature_at(job.p, row) : 1.0f;
+    to_column<kUnits>(d, index, place.column);
+#pragma unroll 1
+    for (int word = 0; word < kColumnWords; word += kTogether) {
+      float z[kTogether];
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        const int64_t id = first_id + 8 * ((word + i) / 2) + (word + i) % 2;
+        z[i] = place.column[(word + i) * kWarpThreads];
+        if (id >= job.p.first_id && id < end) z[i] = logit(job.p, z[i], id, temperature);
+      }
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) place.column[(word + i) * kWarpThreads] = z[i];
+    }
+    from_column<kUnits>(d, index, place.column);
+  }
+}
+
+// All logits of the fragment to the top list's memory.
+template <int kUnits>
+__device__ __forceinline__ void store_logits(const Job& job, const float (&d)[32 * kUnits], const Place& place) {
+  const int64_t first = place.id + 2 * static_cast<int>(threadIdx.x % 4);
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int32_t row = place.row + 8 * h;
+    if (row >= job.p.rows) continue;
+    float* const to = job.top.logits + row * job.top.logits_stride + first;
+#pragma unroll
+    for (int j = 0; j < 8 * kUnits; ++j) {
+      if (first + 8 * j >= job.p.vocab) continue;
+      // The odd id of the last pair may not exist; its place does.
+      *reinterpret_cast<float2*>(to + 8 * j) = make_float2(d[4 * j + 2 * h], d[4 * j + 2 * h + 1]);
+    }
+  }
+}
+
+// Sums of the ragged unit in both row halves, by its ids that exist. All its logits are within +-kPlainLimit.
+template <Mode kMode, int kUnits>
+__device__ __forceinline__ void sum_ragged(const Job& job, const float (&d)[32 * kUnits], const Place& place,
+                                           PairSum (&sum)[2]) {
+#pragma unroll 1
+  for (int h = 0; h < 2; ++h) {
+    to_column<kUnits>(d, h * kUnits + place.ragged, place.column);
+    const Node node = column_unit<kMode>(job, place.column, place.row + 8 * h,
+                                         place.id + 64 * place.ragged + 2 * static_cast<int>(threadIdx.x % 4));
+    sum[0] = h == 0 ? PairSum{node.s, node.q} : sum[0];
+    sum[1] = {node.s, node.q};
+  }
+}
+
+// All units of the fragment, to a sink that the tile's shape defines:
+//   sink.plain(h, unit)        the kUnits sums of row half h, all with reference exponent 0; those of absent units are
+//                              noise
+//   sink.general(h, u, node)   one unit; u ascends within h
+// Every lane of a quad calls it with the same values. In kFull mode d holds the finished logits afterwards.
+template <Mode kMode, int kUnits, class Sink>
+__device__ __forceinline__ void reduce_fragment(const Job& job, float (&d)[32 * kUnits], const Place& place,
+                                                Sink& sink) {
+  bool plain = place.whole;
+  if constexpr (kMode == Mode::kFull) {
+    if (finishes_logits(job.p)) finish_logits<kUnits>(job, d, place);
+    if (job.top.logits != nullptr) store_logits<kUnits>(job, d, place);
+    // Ranks are counted on the way through the column; for a ragged unit beside the others this mode lacks registers.
+    plain = plain && job.rank.data == nullptr && place.ragged < 0;
+  } else {
+    if (job.select_targets) select_targets<kUnits>(job, d, place);
+  }
+  if (__all_sync(kWarp, plain && all_plain(d))) {
+    PairSum ragged[2] = {};
+    if (kMode != Mode::kFull && place.ragged >= 0) sum_ragged<kMode, kUnits>(job, d, place, ragged);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      PairSum unit[kUnits];
+#pragma unroll
+      for (int u = 0; u < kUnits; ++u) {
+        unit[u] = plain_unit<kMode != Mode::kLogp>(d, u, h);
+        if (kMode != Mode::kFull && u == place.ragged) unit[u] = ragged[h];
+      }
+      sink.plain(h, unit);
+    }
+    return;
+  }
 #pragma unroll 1
   for (int index = 0; index < 2 * kUnits; ++index) {
     const int h = index / kUnits;
     const int u = index % kUnits;
-#pragma unroll
-    for (int i = 0; i < 2 * kUnits; ++i) {
-      if (i != index) continue;
-#pragma unroll
-      for (int word = 0; word < kColumnWords; ++word) {
-        place.column[word * kWarpThreads] = d[32 * (i % kUnits) + 4 * (word / 2) + 2 * (i / kUnits) + word % 2];
-      }
-    }
+    to_column<kUnits>(d, index, place.column);
     sink.general(h, u,
                  column_unit<kMode>(job, place.column, place.row + 8 * h,
                                     place.id + 64 * u + 2 * static_cast<int>(threadIdx.x % 4)));

@@ -35,13 +35,23 @@ struct Matrix {
   int64_t column_stride;
 };
 
+// What the top list is made of; null pointers where none is wanted.
+struct TopInput {
+  float* logits;          // [rows][logits_stride]: all logits of a row, written by the big product
+  int64_t logits_stride;  // even
+  int32_t* row_r;         // [rows]: the row's (r, s), written by the merge
+  float* row_s;
+};
+
 struct Job {
   Params p;        // of the chunk: rows, and pointers at its first row
   int64_t origin;  // global id of the first tile's first column: first_id rounded down to a leaf
 
-  // The existing ids of a tile inside [whole_begin, whole_end) make whole units, none of them in an incomplete border
-  // leaf. whole_end lies beyond every tile if the last unit is whole: ids that do not exist need no care there.
+  // The existing ids of a tile inside [whole_begin, whole_end) make whole units, except for those from ragged_id on,
+  // none of them in an incomplete border leaf. whole_end lies beyond every tile if the range ends with the vocabulary:
+  // units that do not exist need no care there.
   int64_t whole_begin, whole_end;
+  int64_t ragged_id;   // first id of the vocabulary's last unit if that is not whole; else -1
   RangeParts parts;    // nodes and raw border ids of this range
   float* raw;          // shard: logits of parts.front and parts.back, [slot][row]; else nullptr
   int64_t raw_stride;  // from slot to slot
@@ -51,15 +61,20 @@ struct Job {
   Matrix<float> rank_target;   // of all targets: what ranks are counted against
   bool select_targets;         // whether the big product leaves target logits there; else launch_gather has
   Matrix<int32_t> rank;        // counts; data is nullptr if rank is not wanted
+  TopInput top;
 };
 
 // What the inner loops have to compute. Everything of kFull is decided at run time.
 enum class Mode { kLogp, kEntropy, kFull };
 
-// True if logits need more than the products or a target needs more than its logit.
+// Whether a logit is more than its products.
+ISOBIT_HD constexpr bool finishes_logits(const Params& p) {
+  return p.bias != nullptr || p.softcap != 0.0f || p.temperature != nullptr || p.temperature_value != 1.0f;
+}
+
+// True if logits need more than the products or somebody needs more than the targets' logits.
 ISOBIT_HD constexpr bool has_options(const Params& p) {
-  return p.bias != nullptr || p.softcap != 0.0f || p.temperature != nullptr || p.temperature_value != 1.0f ||
-         p.wants_rank || p.targets != 1;
+  return finishes_logits(p) || p.wants_rank || p.targets != 1 || p.top > 0;
 }
 
 ISOBIT_HD constexpr Mode mode_of(const Params& p) {

@@ -6,13 +6,9 @@
 
 namespace isobit::linear_logp::cuda {
 
-Status takes_sm80(const Params& p, const DeviceProperties&) {
-  if (p.top > 0) return refuse("top_id", "no top list on a GPU", "T = %lld", static_cast<long long>(p.top));
-  return Status();
-}
+Status takes_sm80(const Params&, const DeviceProperties&) { return Status(); }
 
-Status takes_sm90(const Params& p, const DeviceProperties& device) {
-  if (Status s = takes_sm80(p, device); !s.ok()) return s;
+Status takes_sm90(const Params& p, const DeviceProperties&) {
   return p.purpose == Purpose::kMerge ? Status() : sm90::check_operands(p);
 }
 

@@ -4,6 +4,7 @@
 #include "ops/linear_logp/cuda/gather.cuh"
 #include "ops/linear_logp/cuda/merge.cuh"
 #include "ops/linear_logp/cuda/state.cuh"
+#include "ops/linear_logp/cuda/top.cuh"
 
 namespace isobit::linear_logp::cuda {
 namespace {
@@ -22,6 +23,18 @@ Status launch(const Params& p, void (*kernel)(Arguments...), const LaunchShape& 
   return runtime().launch(p.device.id, reinterpret_cast<const void*>(kernel), shape, parameters, stream);
 }
 
+// Rows that lie next to each other share 32-byte sectors; else a row has a block of its own.
+using MergeAlone = MergeShape<1, 256, 3, 256>;
+using MergeMany = MergeShape<8, 256, 3, 256>;
+
+template <class Shape>
+Status launch_merge_shape(const Job& job, void* stream) {
+  LaunchShape shape = blocks_of(job.p.rows, Shape::kRows, Shape::kThreads);
+  shape.programmatic = true;
+  const auto kernel = job.p.wants_entropy ? merge_rows<true, Shape> : merge_rows<false, Shape>;
+  return launch<Job>(job.p, kernel, shape, stream, job);
+}
+
 }  // namespace
 
 Status launch_gather(const Job& job, void* stream) {
@@ -31,18 +44,16 @@ Status launch_gather(const Job& job, void* stream) {
 }
 
 Status launch_merge(const Job& job, void* stream) {
-  const bool entropy = job.p.wants_entropy;
-  // Rows that lie next to each other share 32-byte sectors; else a row has a block of its own.
-  const bool alone = job.partials.slot_stride == 1;
-  LaunchShape shape = blocks_of(job.p.rows, alone ? 1 : 8, kMergeThreads);
-  shape.programmatic = true;
-  const auto kernel = alone ? (entropy ? merge_rows<true, 1> : merge_rows<false, 1>)
-                            : (entropy ? merge_rows<true, 8> : merge_rows<false, 8>);
-  return launch<Job>(job.p, kernel, shape, stream, job);
+  if (job.partials.slot_stride == 1) return launch_merge_shape<MergeAlone>(job, stream);
+  return launch_merge_shape<MergeMany>(job, stream);
+}
+
+Status launch_top(const Job& job, void* stream) {
+  return launch<Job>(job.p, list_top, blocks_of(job.p.rows, 1, kTopThreads), stream, job);
 }
 
 Status launch_publish(const Job& job, const NodeOutput& output, void* stream) {
-  LaunchShape shape = blocks_of(job.p.rows, kPublishRows, kMergeThreads);
+  LaunchShape shape = blocks_of(job.p.rows, kPublishRows, kPublishThreads);
   shape.programmatic = true;
   const auto kernel = output.q != nullptr ? publish_nodes<true> : publish_nodes<false>;
   return launch<Job, NodeOutput>(job.p, kernel, shape, stream, job, output);

@@ -13,6 +13,9 @@ Status launch_gather(const Job& job, void* stream);
 // Outputs of job.p from the slots. The kernel before it on the stream must have called launch_dependents().
 Status launch_merge(const Job& job, void* stream);
 
+// Top lists of job.p from job.top, which the big product and the merge have written.
+Status launch_top(const Job& job, void* stream);
+
 // The complete nodes of job.parts from the slots.
 Status launch_publish(const Job& job, const NodeOutput& output, void* stream);
 

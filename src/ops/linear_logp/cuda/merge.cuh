@@ -1,8 +1,9 @@
-// From slots to outputs: the tree above the leaves, one block for kRows rows.
+// From slots to outputs: the tree above the leaves, one block for Shape::kRows rows.
 //
-// A round covers 256 nodes of level 1 (262,144 ids). Every thread makes nodes of level 1 from its slots and leaves them
-// in shared memory; there they are chained to levels 2 and 3, and one thread a row carries those up to the row. Rounds
-// go in ascending order, so any vocabulary fits. All orders are those of the tree, none depends on the block.
+// A round covers kRoundNodes nodes of level 1 (256 of them: 262,144 ids). Every thread makes nodes of level 1 from its
+// slots and leaves them in shared memory; there they are chained to levels 2 and 3, and one thread a row carries those
+// up to the row. Rounds go in ascending order, so any vocabulary fits. All orders are those of the tree, none depends
+// on the block.
 #pragma once
 
 #include "device/ptx/synchronize.cuh"
@@ -11,9 +12,17 @@
 
 namespace isobit::linear_logp::cuda {
 
-constexpr int kMergeThreads = 256;  // several blocks of a multiprocessor overlap loads and tails
-constexpr int kRoundNodes = 256;    // of level 1
 constexpr int kCarryLevels = kMaxLevel + 1;
+
+// A block of the merge. Several blocks of a multiprocessor overlap loads and tails.
+template <int kRows_, int kThreads_, int kBlocks_, int kRoundNodes_>
+struct MergeShape {
+  static constexpr int kRows = kRows_;
+  static constexpr int kThreads = kThreads_;
+  static constexpr int kBlocks = kBlocks_;          // of a multiprocessor
+  static constexpr int kRoundNodes = kRoundNodes_;  // of level 1; whole nodes of level 3
+  static_assert(kRoundNodes % (kFanOut * kFanOut) == 0);
+};
 
 // nodes[...][row] so that neighbouring threads touch neighbouring words.
 template <int kCount, int kRows>
@@ -29,22 +38,22 @@ struct NodeArray {
   }
 };
 
-template <int kRows>
+template <class Shape>
 struct MergeShared {
-  NodeArray<kRoundNodes, kRows> level1;
-  NodeArray<kRoundNodes / kFanOut, kRows> level2;
-  NodeArray<kRoundNodes / kFanOut / kFanOut, kRows> level3;
-  NodeArray<kCarryLevels, kRows> carry;  // by level, the chain of the children so far; the row ends at its level
+  NodeArray<Shape::kRoundNodes, Shape::kRows> level1;
+  NodeArray<Shape::kRoundNodes / kFanOut, Shape::kRows> level2;
+  NodeArray<Shape::kRoundNodes / kFanOut / kFanOut, Shape::kRows> level3;
+  NodeArray<kCarryLevels, Shape::kRows> carry;  // by level, the chain of the children so far
 };
 
 ISOBIT_HD constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Chains up to eight nodes of `from` into each of `count / 8` nodes of `to`.
-template <bool kEntropy, int kRows, int kFrom, int kTo>
+template <bool kEntropy, class Shape, int kRows, int kFrom, int kTo>
 __device__ __forceinline__ void chain_level(const NodeArray<kFrom, kRows>& from, NodeArray<kTo, kRows>& to, int count) {
   constexpr int kFan = static_cast<int>(kFanOut);
   const int row = threadIdx.x % kRows;
-  for (int node = threadIdx.x / kRows; node < (count + kFan - 1) / kFan; node += kMergeThreads / kRows) {
+  for (int node = threadIdx.x / kRows; node < (count + kFan - 1) / kFan; node += Shape::kThreads / kRows) {
     Node sum = from.get(node * kFan, row);
     for (int i = node * kFan + 1; i < count && i < (node + 1) * kFan; ++i) sum = merge<kEntropy>(sum, from.get(i, row));
     to.set(node, row, sum);
@@ -66,9 +75,41 @@ __device__ __forceinline__ void carry_up(NodeArray<kCarryLevels, kRows>& carry, 
   carry.set(kCarryLevels - 1, row, value);  // the row: no chain ends at the highest level before the row does
 }
 
-template <bool kEntropy, int kRows>
-__global__ void __launch_bounds__(kMergeThreads, 3) merge_rows(const __grid_constant__ Job job) {
-  __shared__ MergeShared<kRows> shared;
+// The outputs of the block's rows from their values, and what the top list needs of them.
+template <class Shape>
+__device__ __forceinline__ void write_rows(const Job& job, const NodeArray<kCarryLevels, Shape::kRows>& carry,
+                                           int64_t first_row) {
+  const Params& p = job.p;
+  const int64_t row = first_row + threadIdx.x;
+  if (threadIdx.x < Shape::kRows && row < p.rows) {
+    const Node node = carry.get(kCarryLevels - 1, threadIdx.x);
+    write_row(p, row, node);
+    if (job.top.row_s != nullptr) {
+      job.top.row_r[row] = node.r;
+      job.top.row_s[row] = node.s;
+    }
+  }
+  const int64_t pairs = Shape::kRows * p.targets;
+  for (int64_t i = threadIdx.x; i < pairs; i += Shape::kThreads) {
+    const int here = static_cast<int>(i % Shape::kRows);
+    const int64_t at = first_row + here;
+    const int64_t k = i / Shape::kRows;
+    if (at >= p.rows) continue;
+    // Nobody has written the logit of a target that is none.
+    const float z = has_logit(p, target_at(p, at, k))
+                        ? job.target_logit.data[at * job.target_logit.row_stride + k * job.target_logit.column_stride]
+                        : 0.0f;
+    const int32_t rank =
+        job.rank.data == nullptr ? 0 : job.rank.data[at * job.rank.row_stride + k * job.rank.column_stride];
+    write_target(p, at, k, carry.get(kCarryLevels - 1, here), z, rank);
+  }
+}
+
+template <bool kEntropy, class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks) merge_rows(const __grid_constant__ Job job) {
+  constexpr int kRows = Shape::kRows;
+  constexpr int kThreads = Shape::kThreads;
+  __shared__ MergeShared<Shape> shared;
   const Params& p = job.p;
   const int row_here = threadIdx.x % kRows;
   const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
@@ -76,11 +117,13 @@ __global__ void __launch_bounds__(kMergeThreads, 3) merge_rows(const __grid_cons
   const auto leaves = static_cast<int32_t>(divide_up(p.vocab, kLeaf));
   const auto nodes = static_cast<int32_t>(divide_up(leaves, kFanOut));
   const int units_of_last = static_cast<int>(divide_up(p.vocab - (leaves - 1) * kLeaf, kUnit));
+  // Targets are inputs of the call: they can be on their way before the slots are ready.
+  if (threadIdx.x < kRows && row < p.rows) device::ptx::prefetch_l1(target_address(p, row, 0));
   device::ptx::wait_for_previous_grid();
 
-  for (int32_t first = 0; first < nodes; first += kRoundNodes) {
-    const int count = nodes - first < kRoundNodes ? nodes - first : kRoundNodes;
-    for (int node = threadIdx.x / kRows; node < count; node += kMergeThreads / kRows) {
+  for (int32_t first = 0; first < nodes; first += Shape::kRoundNodes) {
+    const int count = nodes - first < Shape::kRoundNodes ? nodes - first : Shape::kRoundNodes;
+    for (int node = threadIdx.x / kRows; node < count; node += kThreads / kRows) {
       const int32_t leaf = (first + node) * static_cast<int32_t>(kFanOut);
       const int children = leaves - leaf < kFanOut ? leaves - leaf : static_cast<int>(kFanOut);
       Node value = identity_node();
@@ -91,8 +134,8 @@ __global__ void __launch_bounds__(kMergeThreads, 3) merge_rows(const __grid_cons
       shared.level1.set(node, row_here, value);
     }
     __syncthreads();
-    chain_level<kEntropy, kRows>(shared.level1, shared.level2, count);
-    chain_level<kEntropy, kRows>(shared.level2, shared.level3, static_cast<int>(divide_up(count, kFanOut)));
+    chain_level<kEntropy, Shape>(shared.level1, shared.level2, count);
+    chain_level<kEntropy, Shape>(shared.level2, shared.level3, static_cast<int>(divide_up(count, kFanOut)));
     if (threadIdx.x < kRows) {
       const int64_t first3 = first / (kFanOut * kFanOut);
       const int count3 = static_cast<int>(divide_up(count, kFanOut * kFanOut));
@@ -102,24 +145,7 @@ __global__ void __launch_bounds__(kMergeThreads, 3) merge_rows(const __grid_cons
     }
     __syncthreads();
   }
-
-  if (threadIdx.x < kRows && row < p.rows) write_row(p, row, shared.carry.get(kCarryLevels - 1, row_here));
-  const int64_t pairs = kRows * p.targets;
-  for (int64_t i = threadIdx.x; i < pairs; i += kMergeThreads) {
-    const int here = static_cast<int>(i % kRows);
-    const int64_t k = i / kRows;
-    if (first_row + here >= p.rows) continue;
-    // Nobody has written the logit of a target that is none.
-    const float z =
-        has_logit(p, target_at(p, first_row + here, k))
-            ? job.target_logit
-                  .data[(first_row + here) * job.target_logit.row_stride + k * job.target_logit.column_stride]
-            : 0.0f;
-    const int32_t rank = job.rank.data == nullptr
-                             ? 0
-                             : job.rank.data[(first_row + here) * job.rank.row_stride + k * job.rank.column_stride];
-    write_target(p, first_row + here, k, shared.carry.get(kCarryLevels - 1, here), z, rank);
-  }
+  write_rows<Shape>(job, shared.carry, first_row);
 }
 
 }  // namespace isobit::linear_logp::cuda

@@ -57,4 +57,13 @@ __device__ __forceinline__ void write_target(const Params& p, int64_t row, int64
   write(p.rank, row, k, ranked ? count : -1);
 }
 
+// Entry t of the top list: a logit of the row and its id.
+__device__ __forceinline__ void write_top(const Params& p, int64_t row, int64_t t, const RowTargets& targets,
+                                          const RowSum& sum, float z, int32_t id) {
+  const bool listed = !targets.outside && sum.kind == RowKind::kUsual;
+  const float nan = numerics::bits_float(numerics::kNanBits);
+  write(p.top_id, row, t, targets.ignored ? 0 : listed ? id : -1);
+  write(p.top_logp, row, t, targets.ignored ? 0.0f : listed ? row_logp(sum, z) : nan);
+}
+
 }  // namespace isobit::linear_logp::cuda

@@ -14,6 +14,8 @@ constexpr size_t kAlignment = 256;
 constexpr int64_t kRecommendedRows = 8192;
 constexpr int64_t kMinimumRows = 128;  // of the smallest workspace, unless they need more than kMinimumLimit
 constexpr size_t kMinimumLimit = size_t{60} << 20;
+// With a top list a chunk's logits are in the workspace, so fewer rows are worth it.
+constexpr size_t kRecommendedTopBytes = size_t{256} << 20;
 constexpr int64_t kMaxTileIds = 1024;  // of any producer
 constexpr int64_t kRowGranule = 8;     // rows of a 32-byte sector
 constexpr int64_t kChunkGranule = 128;
@@ -47,6 +49,7 @@ struct Layout {
   Partials partials;
   float* target_logit;
   int32_t* rank;
+  TopInput top;
   void* scratch;
 };
 
@@ -62,6 +65,12 @@ Layout lay_out(const Params& p, const Producer& producer, int64_t rows, Arena* a
   if (p.wants_entropy) layout.partials.weighted = arena->take<float>(slots * padded);
   layout.target_logit = arena->take<float>(rows * p.targets);
   if (p.wants_rank) layout.rank = arena->take<int32_t>(rows * p.targets);
+  if (p.top > 0) {
+    layout.top.logits_stride = round_up(p.vocab, kRowGranule);
+    layout.top.logits = arena->take<float>(rows * layout.top.logits_stride);
+    layout.top.row_r = arena->take<int32_t>(rows);
+    layout.top.row_s = arena->take<float>(rows);
+  }
   layout.scratch = arena->take<unsigned char>(static_cast<int64_t>(producer.scratch_bytes));
   return layout;
 }
@@ -112,6 +121,8 @@ Params rows_of(Params p, int64_t first, int64_t rows) {
   p.entropy = advance_rows(p.entropy, first);
   p.rank = advance_rows(p.rank, first);
   p.target_logit = advance_rows(p.target_logit, first);
+  p.top_id = advance_rows(p.top_id, first);
+  p.top_logp = advance_rows(p.top_logp, first);
   return p;
 }
 
@@ -122,11 +133,14 @@ Job job_of(const Params& p, const Layout& layout) {
   job.parts = range_parts({p.first_id, p.first_id + p.count}, p.vocab);
   job.whole_begin = job.parts.nodes.begin;
   const int64_t end = p.first_id + p.count;
-  job.whole_end = job.parts.nodes.end == end && end % kUnit == 0 ? kMaxVocab + kMaxTileIds : job.parts.nodes.end;
+  const bool ends = job.parts.nodes.end == end;
+  job.whole_end = ends ? kMaxVocab + kMaxTileIds : job.parts.nodes.end;
+  job.ragged_id = ends && end % kUnit != 0 ? end / kUnit * kUnit : -1;
   job.partials = layout.partials;
   job.target_logit = {layout.target_logit, p.targets, 1};
   job.rank_target = job.target_logit;
   job.rank = {layout.rank, p.targets, 1};
+  job.top = layout.top;
   return job;
 }
 
@@ -158,7 +172,8 @@ Status run_whole(const Params& p, ChooseProducer choose, void* stream) {
       if (Status s = launch_gather(job, stream); !s.ok()) return s;
     }
     if (Status s = producer.launch(job, layout.scratch, stream); !s.ok()) return s;
-    return launch_merge(job, stream);
+    if (Status s = launch_merge(job, stream); !s.ok()) return s;
+    return chunk.top > 0 ? launch_top(job, stream) : Status();
   });
 }
 
@@ -208,7 +223,9 @@ WorkspaceBytes workspace(const Params& p) {
   if (p.purpose == Purpose::kMerge || p.rows == 0) return {};
   int64_t rows = std::min(p.rows, kMinimumRows);
   while (rows > 1 && chunk_bytes(p, rows) > kMinimumLimit) rows /= 2;
-  return {chunk_bytes(p, rows), chunk_bytes(p, std::min(p.rows, kRecommendedRows))};
+  int64_t most = std::min(p.rows, kRecommendedRows);
+  while (p.top > 0 && most > rows && chunk_bytes(p, most) > kRecommendedTopBytes) most = std::max(rows, most / 2);
+  return {chunk_bytes(p, rows), chunk_bytes(p, most)};
 }
 
 Status run(const Params& p, ChooseProducer choose, void* stream) {

@@ -11,6 +11,7 @@ namespace isobit::linear_logp::cuda {
 // -----------------------------------------------------------------------------------------------
 
 constexpr int kPublishRows = 8;
+constexpr int kPublishThreads = 256;
 
 // The value of one complete node of any level from its leaves' slots.
 template <bool kEntropy>
@@ -41,10 +42,10 @@ __device__ __forceinline__ Node reduce_node(const Job& job, NodeId node, int64_t
 }
 
 template <bool kEntropy>
-__global__ void __launch_bounds__(kMergeThreads, 1)
+__global__ void __launch_bounds__(kPublishThreads, 1)
     publish_nodes(const __grid_constant__ Job job, const __grid_constant__ NodeOutput output) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kPublishRows + threadIdx.x % kPublishRows;
-  constexpr int kGroups = kMergeThreads / kPublishRows;
+  constexpr int kGroups = kPublishThreads / kPublishRows;
   device::ptx::wait_for_previous_grid();
   if (row >= job.p.rows) return;
   IdRange rest = job.parts.nodes;

@@ -141,15 +141,12 @@ struct LeafSink {
 
 // Logits of the warp to one slot per row.
 template <Mode kMode>
-__device__ __forceinline__ void finish(const Job& job, const float (&d)[2][64], device::TileOrder::Tile tile,
+__device__ __forceinline__ void finish(const Job& job, float (&d)[2][64], device::TileOrder::Tile tile,
                                        float* columns) {
   const int lane = threadIdx.x % 32;
   const int warp = threadIdx.x / 32;
-  cuda::Place place;
   const int64_t id = job.origin + int64_t{tile.column} * Config::kIds;
-  place.id = static_cast<int32_t>(id);
-  place.whole = id >= job.whole_begin && id + Config::kIds <= job.whole_end;
-  place.column = columns + warp * cuda::kColumnWords * 32 + lane;
+  cuda::Place place = cuda::place_of<2>(job, id, columns + warp * cuda::kColumnWords * 32 + lane);
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
     place.row = tile.row * Config::kRows + warp * Config::kWarpRows + 16 * m + lane / 4;

@@ -26,6 +26,13 @@ struct TileSchedule {
   device::TileOrder order;
   int32_t steps;          // stages per tile
   uint32_t* lap_counter;  // zeros, one per lap; nullptr: blocks run freely
+
+  // The last column first: where its reduction is slow, because the last unit is not whole, the products of the next
+  // tile hide it.
+  __device__ __forceinline__ device::TileOrder::Tile tile(uint32_t index) const {
+    const device::TileOrder::Tile tile = order.at(index);
+    return {tile.row, order.column_tiles - 1 - tile.column};
+  }
 };
 
 // Keeps the blocks within one lap of each other: kLapStages stages, counted over all tiles of a block. L2 serves one
@@ -88,7 +95,7 @@ __device__ __forceinline__ void copy_tiles(const TensorMap* hidden, const Tensor
   // Weight row of the first tile's first column; negative when a shard starts inside a leaf.
   const int32_t origin_row = static_cast<int32_t>(job.origin - job.p.first_id);
   for (uint32_t index = blockIdx.x; index < schedule.order.count(); index += gridDim.x) {
-    const device::TileOrder::Tile tile = schedule.order.at(index);
+    const device::TileOrder::Tile tile = schedule.tile(index);
     const int32_t row = tile.row * TileConfig::kRows;
     const int32_t weight_row = origin_row + tile.column * TileConfig::kIds;
     for (int step = 0; step < schedule.steps; ++step, ++stage_number) {
@@ -153,15 +160,12 @@ struct TileSink {
 };
 
 template <Mode kMode>
-__device__ __forceinline__ void finish_tile(const Job& job, const float (&d)[2][TileConfig::kIds / 2],
+__device__ __forceinline__ void finish_tile(const Job& job, float (&d)[2][TileConfig::kIds / 2],
                                             device::TileOrder::Tile tile, float* column) {
   const int lane = threadIdx.x % cuda::kWarpThreads;
   const int warp = threadIdx.x % kWarpgroup / cuda::kWarpThreads;
-  cuda::Place place;
   const int64_t id = job.origin + int64_t{tile.column} * TileConfig::kIds;
-  place.id = static_cast<int32_t>(id);
-  place.whole = id >= job.whole_begin && id + TileConfig::kIds <= job.whole_end;
-  place.column = column;
+  cuda::Place place = cuda::place_of<TileConfig::kUnits>(job, id, column);
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
     place.row = tile.row * TileConfig::kRows + 64 * m + 16 * warp + lane / 4;
@@ -194,7 +198,7 @@ __device__ __forceinline__ void multiply_tiles(const Job& job, const TileSchedul
                           [&] {
                             if (index + gridDim.x < tiles) give_turn(1 - group);
                           });
-    finish_tile<kMode>(job, d, schedule.order.at(index), column);
+    finish_tile<kMode>(job, d, schedule.tile(index), column);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "ops/linear_logp/test/problem.h"
+#include "ops/linear_logp/test/frozen.h"
 #include "ptx/emulation.h"
 
 namespace isobit::linear_logp::test {
@@ -33,7 +33,8 @@ class Call {
 
   void attach(Outputs* outputs) {
     outputs->attach(&args_);
-    for (isobit_tensor* view : {&args_.logp, &args_.lse, &args_.entropy, &args_.rank, &args_.target_logit}) {
+    for (isobit_tensor* view :
+         {&args_.logp, &args_.lse, &args_.entropy, &args_.rank, &args_.target_logit, &args_.top_id, &args_.top_logp}) {
       if (view->dtype == ISOBIT_NONE) continue;
       const size_t bytes = static_cast<size_t>(view->shape[0] * (view->rank == 2 ? view->shape[1] : 1)) * 4;
       written_.push_back({view->data, bytes, buffers_.size()});
@@ -133,6 +134,47 @@ TEST(LinearLogpEmulated, Fp16AndAllTokenTiles) {
 }
 
 TEST(LinearLogpEmulated, OddWidth) { compare(random_problem({5, 33, 200}, 7), kWithEntropy, {"sm80"}); }
+
+// One run under the first schedule.
+Outputs run_emulated(const Problem& problem, unsigned wanted, const char* kernel) {
+  ptx::EmulatedRuntime device(kFolder, {.multiprocessors = 3});
+  const ScopedRuntime scope(&device);
+  Call call(&device, problem, kernel);
+  Outputs found(problem, wanted);
+  call.attach(&found);
+  call.take_workspace();
+  EXPECT_EQ(isobit_linear_logp(&call.args(), nullptr), ISOBIT_OK) << isobit_last_error();
+  call.fetch();
+  expect_clean(device, kernel);
+  return found;
+}
+
+// More ids than the top list has threads, so that some own two; equal logits; rows that list nothing.
+TEST(LinearLogpEmulated, TopLists) {
+  Problem problem = random_problem({4, 16, 1151}, 14);
+  problem.top = 4;
+  for (int64_t v = 600; v < 1151; v += 3) {
+    for (int64_t k = 0; k < 16; ++k) problem.set_weight(v, k, problem.weight_at(v - 600, k));
+  }
+  problem.target[0] = -100;
+  problem.target[1] = 1151;
+  problem.set_hidden(2, 3, NAN);
+  compare(problem, Outputs::kAll, {"sm90"});
+  Problem many = with_options({65, 16, 70, 2}, 15);
+  many.top = 2;
+  const std::string expected = run(many).bytes();
+  for (const char* kernel : {"sm90", "sm80"}) EXPECT_EQ(run_emulated(many, Outputs::kAll, kernel).bytes(), expected);
+}
+
+TEST(LinearLogpEmulated, FrozenBytes) {
+  for (const FrozenCase& c : frozen_cases()) {
+    if (c.shape.vocab > 10000) continue;  // minutes in the interpreter
+    const Problem problem = frozen_problem(c);
+    for (const char* kernel : {"sm90", "sm80"}) {
+      EXPECT_EQ(hash_words(run_emulated(problem, kFrozenOutputs, kernel).bytes()), c.outputs) << c.name << kernel;
+    }
+  }
+}
 
 TEST(LinearLogpEmulated, Options) {
   compare(with_options({6, 64, 300, 2}, 8), kEverything);

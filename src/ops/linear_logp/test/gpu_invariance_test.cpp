@@ -125,6 +125,20 @@ TEST_F(LinearLogpGpuInvariance, Multiprocessors) {
   }
 }
 
+// Two row groups, ten tiles a multiprocessor or many more, and laps that blocks keep pace in.
+TEST(LinearLogpGpuMultiprocessors, LargeShape) {
+  const Problem problem = random_problem({2200, 1024, 16500}, 41);
+  const std::string all = run_gpu(problem, kWanted, {.kernel = "sm90"}).bytes();
+  EXPECT_EQ(all, run_gpu(problem, kWanted, {.kernel = "sm80"}).bytes());
+  const std::string few = run_gpu(rows_of(problem, 7, 48), kWanted, {.kernel = "sm90"}).bytes();
+  for (const int count : {3, 17, 66, 100, 131}) {
+    FewerMultiprocessors fewer(count);
+    const ScopedRuntime scope(&fewer);
+    EXPECT_EQ(all, run_gpu(problem, kWanted, {.kernel = "sm90"}).bytes()) << count << " multiprocessors";
+    EXPECT_EQ(few, run_gpu(rows_of(problem, 7, 48), kWanted, {.kernel = "sm90"}).bytes()) << count;
+  }
+}
+
 TEST_F(LinearLogpGpuInvariance, Shards) {
   for (const char* kernel : {"sm90", "sm80"}) {
     for (const std::vector<int64_t>& cuts : std::vector<std::vector<int64_t>>{

@@ -9,7 +9,6 @@ namespace isobit::linear_logp::test {
 namespace {
 
 constexpr unsigned char kGuardByte = 0x3C;
-constexpr unsigned kGpuOutputs = Outputs::kLogp | Outputs::kLse | Outputs::kEntropy | Outputs::kRank | Outputs::kLogit;
 
 void expect_ok(cudaError_t error) { EXPECT_EQ(error, cudaSuccess) << cudaGetErrorString(error); }
 
@@ -103,23 +102,25 @@ isobit_linear_logp_args GpuProblem::shard_args(int64_t first, int64_t last) cons
   return all;
 }
 
-GpuOutputs::GpuOutputs(const Problem& problem, unsigned wanted) : problem_(problem), wanted_(wanted & kGpuOutputs) {
+GpuOutputs::GpuOutputs(const Problem& problem, unsigned wanted) : problem_(problem), wanted_(wanted) {
   Outputs host(problem, wanted_);
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < kParts; ++i) {
     if (part(&host, i)->bytes() > 0) memory_[i] = DeviceMemory(part(&host, i)->bytes());
   }
 }
 
 Guarded* GpuOutputs::part(Outputs* outputs, int index) {
-  Guarded* const parts[] = {&outputs->logp, &outputs->lse, &outputs->entropy, &outputs->rank, &outputs->target_logit};
+  Guarded* const parts[kParts] = {&outputs->logp,         &outputs->lse,    &outputs->entropy, &outputs->rank,
+                                  &outputs->target_logit, &outputs->top_id, &outputs->top_logp};
   return parts[index];
 }
 
 void GpuOutputs::attach(isobit_linear_logp_args* args) {
   Outputs host(problem_, wanted_);
   host.attach(args);
-  isobit_tensor* const views[] = {&args->logp, &args->lse, &args->entropy, &args->rank, &args->target_logit};
-  for (int i = 0; i < 5; ++i) {
+  isobit_tensor* const views[kParts] = {&args->logp,         &args->lse,    &args->entropy, &args->rank,
+                                        &args->target_logit, &args->top_id, &args->top_logp};
+  for (int i = 0; i < kParts; ++i) {
     if (memory_[i].bytes() > 0) *views[i] = on_device(*views[i], memory_[i]);
   }
 }
@@ -133,7 +134,7 @@ void GpuOutputs::poison() const {
 Outputs GpuOutputs::fetch() const {
   expect_ok(cudaDeviceSynchronize());
   Outputs host(problem_, wanted_);
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < kParts; ++i) {
     if (memory_[i].bytes() == 0) continue;
     memory_[i].download(part(&host, i)->data());
     EXPECT_TRUE(memory_[i].guards_intact()) << "output " << i;

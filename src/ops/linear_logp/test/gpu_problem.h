@@ -65,10 +65,11 @@ class GpuOutputs {
   const DeviceMemory& target_logit() const { return memory_[4]; }
 
  private:
+  static constexpr int kParts = 7;
   static Guarded* part(Outputs* outputs, int index);
   const Problem& problem_;
   unsigned wanted_;
-  DeviceMemory memory_[5];
+  DeviceMemory memory_[kParts];
 };
 
 // One whole call, of which only `stream` and `graph` of the options are used.
