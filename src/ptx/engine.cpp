@@ -34,14 +34,20 @@ Engine::Engine(const MachineOptions& options, GlobalMemory& memory, const Kernel
   cluster_count_ = config.grid.volume() / config.cluster.volume();
 }
 
-bool Engine::admit() {
-  if (next_cluster_ >= cluster_count_) return false;
+std::optional<std::array<uint32_t, 3>> Engine::take_cluster() {
+  if (next_cluster_ >= cluster_count_) return std::nullopt;
   const uint32_t nx = config_.grid.x / config_.cluster.x, ny = config_.grid.y / config_.cluster.y;
   const uint64_t n = next_cluster_++;
-  const uint32_t first[3] = {static_cast<uint32_t>(n % nx) * config_.cluster.x,
-                             static_cast<uint32_t>(n / nx % ny) * config_.cluster.y,
-                             static_cast<uint32_t>(n / nx / ny) * config_.cluster.z};
-  resident_.push_back(std::make_unique<Cluster>(*this, first));
+  return std::array{static_cast<uint32_t>(n % nx) * config_.cluster.x,
+                    static_cast<uint32_t>(n / nx % ny) * config_.cluster.y,
+                    static_cast<uint32_t>(n / nx / ny) * config_.cluster.z};
+}
+
+bool Engine::admit() {
+  const auto first = take_cluster();
+  if (!first) return false;
+  const uint32_t position[3] = {(*first)[0], (*first)[1], (*first)[2]};
+  resident_.push_back(std::make_unique<Cluster>(*this, position));
   return true;
 }
 

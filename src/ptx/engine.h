@@ -1,7 +1,9 @@
 // One launch: resident clusters, pending asynchronous operations, findings.
 #pragma once
+#include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
@@ -61,6 +63,9 @@ class Engine {
   AsyncHandle submit(Warp& warp, std::function<void(AsyncOperation&)> work);
   // The same for an operation that was begun.
   void submit(AsyncHandle operation, std::function<void(AsyncOperation&)> work);
+
+  // Takes the next cluster of the grid that has not started: the position of its first CTA.
+  std::optional<std::array<uint32_t, 3>> take_cluster();
 
   // Release-acquire through a location in global or shared memory, for atomics; by host address.
   Clock& location_clock(uint64_t address) { return location_clocks_[address]; }

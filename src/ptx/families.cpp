@@ -27,6 +27,7 @@ constexpr auto kFamilies = std::to_array<FamilyRow>({
     {"bra", decode_bra},
     {"brev", decode_brev},
     {"brx", decode_brx},
+    {"clusterlaunchcontrol", decode_clusterlaunchcontrol},
     {"clz", decode_clz},
     {"cnot", decode_cnot},
     {"copysign", decode_copysign},

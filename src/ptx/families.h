@@ -103,6 +103,8 @@ void decode_stmatrix(Decoder& d);
 void decode_movmatrix(Decoder& d);
 void decode_mma(Decoder& d);
 void decode_wgmma(Decoder& d);
+// cluster_launch_control.cpp
+void decode_clusterlaunchcontrol(Decoder& d);
 // tcgen05.cpp, with tensor_transfer.cpp and tensor_multiply.cpp
 void decode_tcgen05(Decoder& d);
 

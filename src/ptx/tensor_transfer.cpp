@@ -8,6 +8,13 @@
 namespace isobit::ptx {
 namespace {
 
+// As converged(), but lanes that have ended are missed too.
+bool whole_warp(Warp& w, LaneMask active) {
+  if (!converged(w, kAllLanes, active)) return false;
+  if (active == kAllLanes) return true;
+  throw ExecutionFault{FindingKind::kConvergence, "lanes " + hex(~active) + " have ended or do not exist"};
+}
+
 uint32_t uniform(Warp& w, Slot slot, const char* what) {
   const uint32_t value = w.word(slot)[0];
   for (int l = 1; l < kLanes; ++l) {
@@ -19,7 +26,7 @@ uint32_t uniform(Warp& w, Slot slot, const char* what) {
 
 // a + immediate: where the address goes; b: columns.
 void allocate(Warp& w, const Instruction& i, LaneMask active) {
-  if (!converged(w, kAllLanes, active)) return;
+  if (!whole_warp(w, active)) return;
   // Which columns come depends on what else runs on the multiprocessor; random schedules do not begin at 0.
   const bool highest = w.engine.options().schedule == Schedule::kRandom;
   const auto column = w.cta.tensor.allocate(uniform(w, i.b, "numbers of columns"), highest);
@@ -30,14 +37,14 @@ void allocate(Warp& w, const Instruction& i, LaneMask active) {
 }
 
 void release(Warp& w, const Instruction& i, LaneMask active) {
-  if (!converged(w, kAllLanes, active)) return;
+  if (!whole_warp(w, active)) return;
   const uint32_t columns = uniform(w, i.b, "numbers of columns");
   w.cta.tensor.release(w.engine, uniform(w, i.a, "addresses"), columns, tensor_release(w));
   w.engine.progress();
 }
 
 void relinquish(Warp& w, const Instruction&, LaneMask active) {
-  if (converged(w, kAllLanes, active)) w.cta.tensor.relinquish();
+  if (whole_warp(w, active)) w.cta.tensor.relinquish();
 }
 
 // Warp w of each four reaches lanes 32w to 32w + 31.
@@ -53,7 +60,7 @@ TensorRegion region_of(Warp& w, const Instruction& i) {
 }
 
 void load(Warp& w, const Instruction& i, LaneMask active) {
-  if (!converged(w, kAllLanes, active)) return;
+  if (!whole_warp(w, active)) return;
   const uint32_t* from = w.cta.tensor.access(w.engine, region_of(w, i), false, next_tensor_load(w));
   for (size_t k = 0; k < i.list.size(); ++k) {
     uint32_t* to = w.word(i.list[k]);
@@ -63,7 +70,7 @@ void load(Warp& w, const Instruction& i, LaneMask active) {
 }
 
 void store(Warp& w, const Instruction& i, LaneMask active) {
-  if (!converged(w, kAllLanes, active)) return;
+  if (!whole_warp(w, active)) return;
   uint32_t* to = w.cta.tensor.access(w.engine, region_of(w, i), true, next_tensor_store(w));
   for (size_t k = 0; k < i.list.size(); ++k) {
     const uint32_t* from = w.word(i.list[k]);
@@ -72,13 +79,13 @@ void store(Warp& w, const Instruction& i, LaneMask active) {
 }
 
 void wait_loads(Warp& w, const Instruction&, LaneMask active) {
-  if (!converged(w, kAllLanes, active)) return;
+  if (!whole_warp(w, active)) return;
   finish_tensor_loads(w);
   w.in_flight.finish([&](const void* operation) { return operation == &w.tensor.loads; });
 }
 
 void wait_stores(Warp& w, const Instruction&, LaneMask active) {
-  if (converged(w, kAllLanes, active)) finish_tensor_stores(w);
+  if (whole_warp(w, active)) finish_tensor_stores(w);
 }
 
 void fence_before(Warp& w, const Instruction&, LaneMask) { before_thread_sync(w); }

@@ -52,6 +52,18 @@ void swizzle_rows(std::vector<uint8_t>& bytes, size_t rows) {
   }
 }
 
+// Row k holds the 32 columns of B, in the 64-byte swizzle.
+void turn_b(std::vector<uint8_t>& bytes) {
+  constexpr size_t kFirst = size_t{kTileM} * kRowBytes, kColumnsBytes = 2 * kTileN;
+  const std::vector<uint8_t> plain = bytes;
+  for (size_t k = 0; k < kRowBytes / 2; ++k) {
+    for (size_t n = 0; n < kTileN; ++n) {
+      const size_t at = k * kColumnsBytes + 2 * n;
+      std::memcpy(&bytes[kFirst + (at ^ (at >> 3 & 0x30))], &plain[kFirst + n * kRowBytes + 2 * k], 2);
+    }
+  }
+}
+
 // Row r of a step: lane r % 32, word r / 32.
 void append_scales(std::vector<uint8_t>& to, const std::vector<uint8_t>& scales, int rows) {
   for (int step = 0; step < kSteps; ++step) {
@@ -66,7 +78,7 @@ void append_scales(std::vector<uint8_t>& to, const std::vector<uint8_t>& scales,
 double product(const Elements& e, TileKind kind, int m, int n) {
   double sum = 0;
   const size_t a = static_cast<size_t>(m) * kRowBytes, b = static_cast<size_t>(kTileM + n) * kRowBytes;
-  if (kind == TileKind::kBf16) {
+  if (kind != TileKind::kNvfp4) {
     for (size_t k = 0; k < kRowBytes / 2; ++k)
       sum += static_cast<double>(numerics::Bf16::to_float(bf16_of(e, a + 2 * k))) *
              numerics::Bf16::to_float(bf16_of(e, b + 2 * k));
@@ -88,13 +100,14 @@ double product(const Elements& e, TileKind kind, int m, int n) {
 std::vector<uint8_t> tile_input(TileKind kind) {
   const Elements e = elements();
   std::vector<uint8_t> bytes = e.codes;
-  if (kind == TileKind::kBf16) {
+  if (kind != TileKind::kNvfp4) {
     for (size_t i = 0; i < bytes.size(); i += 2) {
       const uint16_t x = bf16_of(e, i);
       std::memcpy(&bytes[i], &x, 2);
     }
   }
-  swizzle_rows(bytes, kTileM + kTileN);
+  if (kind == TileKind::kBf16ColumnsOfB) turn_b(bytes);
+  swizzle_rows(bytes, kind == TileKind::kBf16ColumnsOfB ? kTileM : kTileM + kTileN);
   if (kind == TileKind::kNvfp4) {
     append_scales(bytes, e.a_scales, kTileM);
     append_scales(bytes, e.b_scales, kTileN);

@@ -9,7 +9,11 @@
 
 namespace isobit::ptx::test {
 
-enum class TileKind { kNvfp4, kBf16 };
+enum class TileKind {
+  kNvfp4,
+  kBf16,
+  kBf16ColumnsOfB,  // B lies N-major, in the 64-byte swizzle
+};
 
 constexpr int kTileM = 128, kTileN = 32, kTileTurns = 2;
 

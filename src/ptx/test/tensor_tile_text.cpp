@@ -168,6 +168,12 @@ std::string registers(int first, int count) {
 
 std::string tile_text(TileKind kind) {
   std::string text = std::string(kHead) + (kind == TileKind::kNvfp4 ? kNvfp4 : kBf16) + kTail;
+  if (kind == TileKind::kBf16ColumnsOfB) {
+    // 32 columns are 64 bytes, eight k an atom of 512 bytes, a step two of these.
+    replace(text, "%r9, 0x4000404000010000", "%r9, 0x8000402000010000");
+    replace(text, "%d6, %d6, 2;", "%d6, %d6, 64;");
+    replace(text, "0x08080490", "0x08090490");
+  }
   expand_descriptors(text);
   replace(text, "LOW", registers(0, 16));
   replace(text, "HIGH", registers(16, 16));
