@@ -32,7 +32,9 @@ std::optional<std::string> encode_tensor_map(const TensorMapDescription& d, void
     return "address: expected a multiple of 16, got " + std::to_string(d.address);
   if (reinterpret_cast<uint64_t>(out) % 64 != 0) return "tensor map: expected an address aligned to 64 bytes";
   if (const auto error = check_dimensions(d)) return error;
-  const uint32_t row = d.box[0] * d.element_bytes;
+  if (d.packed == 0 || d.shape[0] % d.packed != 0 || d.box[0] % d.packed != 0)
+    return "shape[0] and box[0]: expected multiples of " + std::to_string(d.packed);
+  const uint32_t row = d.box[0] / d.packed * d.element_bytes;
   if (row % 16 != 0) return "box[0]: expected a multiple of 16 bytes, got " + std::to_string(row);
   if (d.swizzle != Swizzle::kNone && row > swizzle_bytes(d.swizzle)) {
     return "box[0]: expected at most " + std::to_string(swizzle_bytes(d.swizzle)) + " bytes with this swizzle, got " +
@@ -43,12 +45,15 @@ std::optional<std::string> encode_tensor_map(const TensorMapDescription& d, void
   bits.element_bytes = static_cast<uint8_t>(d.element_bytes);
   bits.rank = static_cast<uint8_t>(d.rank);
   bits.swizzle = d.swizzle;
+  bits.packed = static_cast<uint8_t>(d.packed);
   bits.address = d.address;
   for (uint32_t i = 0; i < 5; ++i) {
     bits.shape[i] = i < d.rank ? d.shape[i] : 1;
     bits.box[i] = i < d.rank ? d.box[i] : 1;
     if (i < 4) bits.stride_bytes[i] = i + 1 < d.rank ? d.stride_bytes[i] : 0;
   }
+  bits.shape[0] /= d.packed;
+  bits.box[0] /= d.packed;
   std::memset(out, 0, 128);
   std::memcpy(out, &bits, sizeof bits);
   return std::nullopt;

@@ -18,6 +18,7 @@ struct TensorMapDescription {
   uint32_t box[5] = {};
   uint32_t element_strides[5] = {1, 1, 1, 1, 1};
   Swizzle swizzle = Swizzle::kNone;
+  uint32_t packed = 1;  // 2: each byte of dimension 0 is two 4-bit elements, which shape, box and coordinates count
 };
 
 // What stands in the 128 opaque bytes. The second word stays unused: launch code of some libraries patches it.
@@ -25,7 +26,7 @@ struct TensorMapBits {
   uint32_t magic;
   uint8_t element_bytes, rank;
   Swizzle swizzle;
-  uint8_t reserved;
+  uint8_t packed;
   uint64_t unused;
   uint64_t address;
   uint64_t shape[5];

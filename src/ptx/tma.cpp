@@ -109,9 +109,11 @@ void store_box(Cta& cta, const TensorMapBits& map, const Coordinates& origin, ui
   });
 }
 
-Coordinates read_coordinates(Warp& w, const Instruction& i, int lane) {
+Coordinates read_coordinates(Warp& w, const Instruction& i, const TensorMapBits& map, int lane) {
   Coordinates c{};
   for (size_t k = 0; k < i.list.size(); ++k) c[k] = static_cast<int32_t>(w.word(i.list[k])[lane]);
+  if (c[0] % map.packed != 0) throw ExecutionFault{FindingKind::kTensorMap, "a coordinate inside a byte"};
+  c[0] /= map.packed;
   return c;
 }
 
@@ -119,7 +121,7 @@ Coordinates read_coordinates(Warp& w, const Instruction& i, int lane) {
 void tensor_load(Warp& w, const Instruction& i, LaneMask active) {
   for_each_lane(active, [&](int l) {
     const TensorMapBits map = read_map(w.engine, w.wide(i.b)[l], i.list.size(), w.pc);
-    const Coordinates origin = read_coordinates(w, i, l);
+    const Coordinates origin = read_coordinates(w, i, map, l);
     const uint32_t to = w.word(i.a)[l], barrier = w.word(i.e)[l];
     const bool multicast = i.c != kNoSlot;
     const uint32_t ranks = multicast ? w.word(i.c)[l] & 0xFFFF : 1u << shared_rank(to);
@@ -151,7 +153,7 @@ void check_store_origin(const Coordinates& origin) {
 void tensor_store(Warp& w, const Instruction& i, LaneMask active) {
   for_each_lane(active, [&](int l) {
     const TensorMapBits map = read_map(w.engine, w.wide(i.a)[l], i.list.size(), w.pc);
-    const Coordinates origin = read_coordinates(w, i, l);
+    const Coordinates origin = read_coordinates(w, i, map, l);
     const uint32_t from = w.word(i.b)[l];
     check_box(map, from);
     check_store_origin(origin);

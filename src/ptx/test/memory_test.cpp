@@ -104,6 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
                     MapCase{"box[1]", [](TensorMapDescription& d) { d.box[1] = 257; }},
                     MapCase{"box[0]", [](TensorMapDescription& d) { d.box[0] = 128; }},
                     MapCase{"box[0]", [](TensorMapDescription& d) { d.box[0] = 4; }},
+                    MapCase{"shape[0] and box[0]", [](TensorMapDescription& d) { d.packed = 2, d.shape[0] = 129; }},
                     MapCase{"element_strides[1]", [](TensorMapDescription& d) { d.element_strides[1] = 2; }}));
 
 }  // namespace
