@@ -35,14 +35,21 @@ __device__ __forceinline__ Candidate best_of_warp(Candidate mine) {
   return mine;
 }
 
-// The best of ids first, first + step, ... that ranks after `last`.
+// The best of ids first, first + step, ... of those that rank after `last`, or of all.
 __device__ __forceinline__ Candidate best_after(const float* z, int64_t vocab, int64_t first, int64_t step, bool all,
                                                 const Candidate& last) {
+  constexpr int kTogether = 8;  // loads under way
   Candidate best = no_candidate();
-#pragma unroll 4
-  for (int64_t id = first; id < vocab; id += step) {
-    const Candidate candidate{z[id], static_cast<int32_t>(id)};
-    if ((all || ranks_before(last, candidate)) && ranks_before(candidate, best)) best = candidate;
+  for (int64_t id = first; id < vocab; id += kTogether * step) {
+    float value[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) value[i] = id + i * step < vocab ? z[id + i * step] : kMinusInfinity;
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      if (id + i * step >= vocab) break;
+      const Candidate candidate{value[i], static_cast<int32_t>(id + i * step)};
+      if ((all || ranks_before(last, candidate)) && ranks_before(candidate, best)) best = candidate;
+    }
   }
   return best;
 }
