@@ -59,18 +59,22 @@ AsyncHandle Engine::new_operation(const Warp& warp) {
   return operation;
 }
 
-AsyncHandle Engine::begin_pipe_operation(Warp& warp) {
+AsyncHandle Engine::begin_pipe_operation(Warp& warp, bool copy) {
   AsyncHandle operation = new_operation(warp);
   TensorOrder& t = warp.tensor;
   operation->pipe = &t;
   if (warp.clock.empty()) return operation;
-  operation->agent = t.pipe_agent;
-  operation->epoch = ++t.issued;
+  operation->agent = copy ? t.copy_agent : t.product_agent;
+  operation->epoch = ++(copy ? t.copies : t.products);
+  const size_t agent = static_cast<size_t>(operation->agent);
   t.pipe.join(warp.clock);
-  t.pipe.seen[static_cast<size_t>(t.pipe_agent)] = t.pipe.tensor[static_cast<size_t>(t.pipe_agent)] = t.issued;
+  t.pipe.seen[agent] = t.pipe.tensor[agent] = operation->epoch;
   Clock::raise(t.pipe_visible, t.visible);
-  operation->clock = t.pipe;
-  operation->tensor_visible = t.pipe_visible;
+  t.pipe_visible[agent] = operation->epoch;
+  const bool alone = copy && options_.strict_tensor_order;
+  operation->clock = alone ? warp.clock : t.pipe;
+  operation->clock.seen[agent] = operation->epoch;
+  operation->tensor_visible = alone ? t.visible : t.pipe_visible;
   return operation;
 }
 

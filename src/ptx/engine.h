@@ -57,8 +57,8 @@ class Engine {
 
   // An operation that follows what `warp` has seen, for the caller to perform.
   AsyncHandle begin_operation(Warp& warp);
-  // The next operation of the warp's tensor pipe.
-  AsyncHandle begin_pipe_operation(Warp& warp);
+  // The next operation of the warp's tensor pipe: a product or commit, or a copy.
+  AsyncHandle begin_pipe_operation(Warp& warp, bool copy);
   // Starts an asynchronous operation of `warp`: runs it now (eager) or keeps it pending.
   AsyncHandle submit(Warp& warp, std::function<void(AsyncOperation&)> work);
   // The same for an operation that was begun.

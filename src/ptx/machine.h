@@ -27,10 +27,12 @@ struct MachineOptions {
   bool allow_approximate = false;             // ex2.approx and its kin through libm: a value, but not the GPU's bits
   const MmaArithmetic* arithmetic = nullptr;  // null: hopper_arithmetic()
   const TensorArithmetic* tensor_arithmetic = nullptr;  // of tcgen05; null: exact_tensor_arithmetic()
-  bool require_tensor_fences = true;  // tensor memory shared by warps needs tcgen05.fence, not only a synchronisation
-  uint32_t resident_clusters = 4;     // clusters that take turns; more join only if all of these wait
-  uint32_t multiprocessors = 132;     // %nsmid
-  uint32_t shared_limit = 232448;     // opt-in bytes of a CTA
+  // Tensor memory shared by warps needs tcgen05.fence, and a copy follows a product only through a commit and a wait.
+  // False: a synchronisation is enough, and what a thread issues runs in order; kernels in wide use rely on both.
+  bool strict_tensor_order = true;
+  uint32_t resident_clusters = 4;                  // clusters that take turns; more join only if all of these wait
+  uint32_t multiprocessors = 132;                  // %nsmid
+  uint32_t shared_limit = 232448;                  // opt-in bytes of a CTA
   uint64_t instruction_limit = uint64_t{1} << 33;  // warp instructions of a launch before it counts as hung
   size_t finding_limit = 32;
 };

@@ -15,7 +15,7 @@ RaceChecker::RaceChecker(Engine& engine, size_t ctas, size_t warps_per_cta, uint
     : engine_(engine),
       warps_(ctas * warps_per_cta),
       tensor_(engine.kernel().uses_tensor_memory),
-      agents_(warps_ * (tensor_ ? 4 : 1) + kOperationRing),
+      agents_(warps_ * (tensor_ ? 5 : 1) + kOperationRing),
       first_operation_(agents_ - kOperationRing),
       next_operation_(first_operation_),
       operation_clock_(kOperationRing, 0),

@@ -1,4 +1,4 @@
-// Happens-before checker of one cluster's shared memory. Agents are warps, with tensor memory three more of each warp
+// Happens-before checker of one cluster's shared memory. Agents are warps, with tensor memory four more of each warp
 // (tensor_order.h), and a ring of asynchronous operations; each four bytes remember their last writes and reads, with
 // the bytes they touched.
 #pragma once
@@ -27,8 +27,8 @@ class RaceChecker {
   Clock empty_clock() const;
   Clock initial_clock(int agent) const;
   size_t agents() const { return agents_; }
-  // The first of the three agents that do a warp's work in tensor memory.
-  int tensor_agents(int warp_agent) const { return static_cast<int>(warps_) + 3 * warp_agent; }
+  // The first of the four agents that do a warp's work in tensor memory.
+  int tensor_agents(int warp_agent) const { return static_cast<int>(warps_) + 4 * warp_agent; }
   // An asynchronous operation becomes an agent of its own that follows everything its issuer saw.
   int new_operation(Clock& clock);
   // The agent's accesses from now on are told apart from those that were passed on so far.

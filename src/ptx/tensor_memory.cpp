@@ -95,7 +95,7 @@ void TensorMemory::check_epoch(Engine& engine, const Epoch& earlier, const Tenso
   if (earlier.clock == 0 || earlier.agent == who.agent) return;
   const bool ordered = (*who.seen)[earlier.agent] >= earlier.clock;
   const bool visible = (*who.visible)[earlier.agent] >= earlier.clock;
-  if (visible || (ordered && !(who.needs_fences && engine.options().require_tensor_fences))) return;
+  if (visible || (ordered && !(who.needs_fences && engine.options().strict_tensor_order))) return;
   const Instruction& first = engine.kernel().code[static_cast<size_t>(earlier.pc)];
   std::string message = std::string(what) + " at tensor memory column " + std::to_string(column) + " against line " +
                         std::to_string(first.line) + " [" + std::string(first.text.substr(0, 120)) + "]";

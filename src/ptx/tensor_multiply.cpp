@@ -128,7 +128,7 @@ void multiply(Warp& w, const Instruction& i, LaneMask active) {
       for (size_t k = 0; k < i.list.size(); ++k) x.disabled[k] = w.word(i.list[k])[l];
     }
     Cta* cta = &w.cta;
-    w.engine.submit(w.engine.begin_pipe_operation(w), [=](AsyncOperation& o) { perform(*cta, x, o); });
+    w.engine.submit(w.engine.begin_pipe_operation(w, false), [=](AsyncOperation& o) { perform(*cta, x, o); });
   });
 }
 
@@ -141,7 +141,7 @@ void copy_in(Warp& w, const Instruction& i, LaneMask active) {
     if (tensor_lane(to) != 0)
       throw ExecutionFault{FindingKind::kTensorMemory, "a copy to " + hex(to) + ": expected lane 0"};
     Cta* cta = &w.cta;
-    w.engine.submit(w.engine.begin_pipe_operation(w), [=](AsyncOperation& o) {
+    w.engine.submit(w.engine.begin_pipe_operation(w, true), [=](AsyncOperation& o) {
       const TensorRegion region{0, kTensorLanes, tensor_column(to), kMatrixPiece / 4};
       uint32_t* words = cta->tensor.access(cta->engine, region, true, accessor_of(o));
       for (uint32_t r = 0; r < kQuarterLanes; ++r) {
@@ -161,7 +161,7 @@ void commit(Warp& w, const Instruction& i, LaneMask active) {
     const uint32_t ranks = multicast ? w.word(i.b)[l] & 0xFFFF : 1u << shared_rank(barrier);
     if (ranks == 0) throw ExecutionFault{FindingKind::kBarrierMisuse, "empty multicast mask"};
     Cta* cta = &w.cta;
-    w.engine.submit(w.engine.begin_pipe_operation(w), [=](AsyncOperation& o) {
+    w.engine.submit(w.engine.begin_pipe_operation(w, false), [=](AsyncOperation& o) {
       for_each_lane(ranks, [&](int rank) {
         const uint32_t signal = shared_offset(barrier) | static_cast<uint32_t>(rank) << 24;
         MemoryBarrier& b = find_memory_barrier(*cta, signal, o.clock, true, o.pc);

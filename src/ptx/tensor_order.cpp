@@ -22,9 +22,10 @@ void finish(Warp& w, int agent, uint32_t epoch) {
 void TensorOrder::start(const RaceChecker& races, int warp_agent) {
   pipe = races.empty_clock();
   if (pipe.tensor.empty()) return;
-  pipe_agent = races.tensor_agents(warp_agent);
-  load_agent = pipe_agent + 1;
-  store_agent = pipe_agent + 2;
+  product_agent = races.tensor_agents(warp_agent);
+  copy_agent = product_agent + 1;
+  load_agent = product_agent + 2;
+  store_agent = product_agent + 3;
   visible = pipe_visible = pipe.tensor;
 }
 

@@ -40,6 +40,7 @@ const Mutant kMutants[] = {
     {"B's scale factors copied over those of A", "warpx4 [%r13], %d8", 1, "warpx4 [%r12], %d8;", "uninitialised-read"},
     {"scale factors of A and B exchanged", "[%r12], [%r13], %p11", 1, "[%r13], [%r12], %p11;", "values"},
     {"scale factors of a later step not advanced", "add.u64 %d7, %d7, 32", 1, kDrop, "values"},
+    {"scale factors of a later step copied over the first", "add.u32 %r12, %r12, 4", 1, kDrop, "race"},
     {"operand of a later step not advanced", "add.u64 %d6, %d6, 2", 1, kDrop, "values"},
     {"first product adds to what was there", "or.b32 %r17, %r15, %r8", 1, "mov.b32 %r17, 1;", "uninitialised-read"},
     {"products do not add up", "or.b32 %r17, %r15, %r8", 1, "mov.b32 %r17, 0;", "values"},
