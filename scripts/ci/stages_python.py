@@ -8,7 +8,7 @@ import subprocess
 import venv
 
 import gates
-from common import BUILD, JOBS, PYTHON, ROOT, Result, main_build, output
+from common import BUILD, PYTHON, ROOT, Result, main_build, output
 from stages_check import LIBRARY, run_pytest
 
 TORCH = BUILD / "venv-torch"
@@ -54,7 +54,7 @@ def torch_tests() -> Result:
     """The PyTorch operators on the CPU, in a process of their own with PyTorch."""
     result = Result()
     if torch_environment(result):
-        environment = {"ISOBIT_LIBRARY": str(main_build() / "src" / LIBRARY), "OMP_NUM_THREADS": JOBS}
+        environment = {"ISOBIT_LIBRARY": str(main_build() / "src" / LIBRARY), "OMP_NUM_THREADS": "1"}
         run_pytest(result, "pytest torch", "tests/torch", environment, python=TORCH / "bin/python")
     return result
 

@@ -179,7 +179,7 @@ def test_the_current_stream_is_used_and_captured_in_a_graph():
 
 
 @needs_cuda
-def test_a_gpu_has_the_bytes_of_the_cpu():
+def test_a_gpu_has_the_bytes_of_the_host():
     hidden, weight, target = make("cuda", rows=67, hidden_size=320, vocabulary=3001)
     want = ("logp", "lse", "entropy")
     on_gpu = it.linear_logp(hidden, weight, target, want=want)

@@ -56,6 +56,7 @@ def put(args: ctypes.Structure, offset: int, name: str, tensor: torch.Tensor) ->
     _PACK.pack_into(args, offset, tensor.data_ptr(), tail)
 
 
+@functools.cache
 def offset(kind: type[ctypes.Structure], *path: str) -> int:
     """Byte offset of a field, or of a field of a field."""
     total = 0

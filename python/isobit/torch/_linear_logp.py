@@ -105,6 +105,8 @@ def _backward(d_logp, d_lse, d_entropy, hidden, weight, target, bias, temperatur
     for name, tensor in zip(_GRADIENTS, present):
         if tensor is not None:
             put(args, _BACKWARD_AT[name], name, tensor)
+    if not any(gradient.numel() for gradient in gradients):
+        return gradients
     keep = _add_backward_workspace(args, hidden.device)
     run(library.isobit_linear_logp_backward, args, hidden.device)
     del keep

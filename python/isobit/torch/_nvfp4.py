@@ -9,7 +9,7 @@ import torch
 
 from .._abi import GELU, LAYOUTS, Nvfp4GegluArgs, Nvfp4LinearArgs, Nvfp4Matrix, Nvfp4QuantizeArgs, Nvfp4Scale, code
 from .._library import library
-from ._call import add_workspace, offset, put, refuse_distributed, run, template
+from ._call import add_workspace, direct, offset, put, refuse_distributed, run, template
 
 _KINDS = {kind: template(kind) for kind in (Nvfp4QuantizeArgs, Nvfp4LinearArgs, Nvfp4GegluArgs)}
 _CODES, _SCALES = Nvfp4Matrix.codes.offset, Nvfp4Matrix.scales.offset
@@ -150,7 +150,8 @@ def nvfp4_quantize(x: torch.Tensor, *, global_scale: Scale = 1.0, layout: str = 
     on x's device, which is read when the kernel runs. A block's bytes depend on its 16 values and this scale alone.
     """
     refuse_distributed("nvfp4_quantize", x=x)
-    return Matrix(*torch.ops.isobit.nvfp4_quantize(x.detach(), *_both(global_scale), layout), layout)
+    call = _quantize if direct(x) else torch.ops.isobit.nvfp4_quantize
+    return Matrix(*call(x.detach(), *_both(global_scale), layout), layout)
 
 
 def nvfp4_linear(
@@ -160,7 +161,8 @@ def nvfp4_linear(
 
     x_scale and weight_scale are *decode* scales, numbers or float32 tensors of one element.
     """
-    return torch.ops.isobit.nvfp4_linear(*x, *weight, *_both(x_scale), *_both(weight_scale), dtype)
+    call = _linear if direct(x.codes, weight.codes) else torch.ops.isobit.nvfp4_linear
+    return call(*x, *weight, *_both(x_scale), *_both(weight_scale), dtype)
 
 
 def nvfp4_geglu(
@@ -180,4 +182,5 @@ def nvfp4_geglu(
     *encode* scale of the output, and nvfp4_linear takes its reciprocal as x_scale. No gradient.
     """
     scales = (*_both(x_scale), *_both(gate_scale), *_both(up_scale), *_both(out_scale))
-    return Matrix(*torch.ops.isobit.nvfp4_geglu(*x, *weight, *scales, gelu, layout), layout)
+    call = _geglu if direct(x.codes, weight.codes) else torch.ops.isobit.nvfp4_geglu
+    return Matrix(*call(*x, *weight, *scales, gelu, layout), layout)
