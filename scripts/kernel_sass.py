@@ -72,14 +72,17 @@ def main() -> int:
     parser.add_argument("objects", nargs="+", type=Path)
     parser.add_argument("--expect", action="append", default=[], metavar="NAME=INSTRUCTION,...",
                         help="instructions of kernels whose name holds NAME")  # fmt: skip
+    parser.add_argument(
+        "--arch", action="append", default=[], help="90a, ...; may be repeated; default: all that are there"
+    )
     parser.add_argument("--plant-fault", action="store_true", help="read a local load in each object: must fail")
     options = parser.parse_args()
     cuobjdump = find_cuobjdump()
     if cuobjdump is None:
         sys.exit("cuobjdump: not found; install the CUDA toolkit's, or nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm")
     kernels = []
-    for path in options.objects:
-        command = [cuobjdump, "-sass", str(path)]
+    for path, arch in ((path, arch) for path in options.objects for arch in options.arch or [""]):
+        command = [cuobjdump, "-sass", *(["-arch", f"sm_{arch}"] if arch else []), str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)}: {done.stderr}")

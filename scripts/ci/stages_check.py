@@ -187,22 +187,26 @@ WATCHED = {
 }
 
 
-# Objects of the build whose machine code is watched, and instructions that kernels must contain.
+# Objects of the build whose machine code is watched, with the architectures and what kernels must contain.
 WATCHED_CODE = {
-    "linear_logp": (("cuda", "sm80", "sm90"), ("tile_kernel=HGMMA,UTMALDG", "stream_kernel=HGMMA,UTMALDG")),
+    "linear_logp": {
+        "cuda": (("90",), ("merge_rows=LDG",)),
+        "sm80": (("80", "90", "120"), ("leaf_kernel=HMMA",)),
+        "sm90": (("90a",), ("tile_kernel=HGMMA,UTMALDG", "stream_kernel=HGMMA,UTMALDG")),
+    }
 }
 
 
 def machine_code(result: Result) -> None:
     """No local memory in the kernels of WATCHED_CODE, and the instructions that their pages name."""
-    for room, (folders, expected) in WATCHED_CODE.items():
-        build = main_build() / "src/ops" / room / "CMakeFiles"
-        objects = [build / f"isobit_{room}_{folder}.dir" / folder / "launch.cu.o" for folder in folders]
-        options = [word for text in expected for word in ("--expect", text)]
-        command = [PYTHON, "scripts/kernel_sass.py", *options]
-        result.run(f"machine code {room}", [*command, *objects])
-        faulty = subprocess.run([*command, "--plant-fault", objects[-1]], cwd=ROOT, capture_output=True, check=False)
-        result.add("a planted local load is found", [] if b"1 LDL" in faulty.stderr else ["it is not"])
+    for room, folders in WATCHED_CODE.items():
+        for folder, (architectures, expected) in folders.items():
+            objects = main_build() / "src/ops" / room / "CMakeFiles" / f"isobit_{room}_{folder}.dir"
+            options = [f"--arch={a}" for a in architectures] + [f"--expect={text}" for text in expected]
+            command = [PYTHON, "scripts/kernel_sass.py", *options, objects / folder / "launch.cu.o"]
+            result.run(f"machine code {room} {folder}", command)
+    faulty = subprocess.run([*command, "--plant-fault"], cwd=ROOT, capture_output=True, check=False)
+    result.add("a planted local load is found", [] if b"1 LDL" in faulty.stderr else ["it is not"])
 
 
 def resources() -> Result:
