@@ -5,8 +5,7 @@
 
 namespace isobit::linear_logp {
 
-// Row `index` of the table, or nullptr past its end; likewise of the backward pass (backward_dispatch.cpp).
+// Row `index` of the table, or nullptr past its end.
 const KernelInfo* kernel_at(int index);
-const KernelInfo* backward_kernel_at(int index);
 
 }  // namespace isobit::linear_logp

@@ -168,16 +168,10 @@ __device__ __forceinline__ Node column_unit(const Job& job, float* column, int32
   return settle(scan, reference, s, q);
 }
 
-<<<<<<< Updated upstream
 // One unit of one row half, the fragment's number `index` of both, between registers and the column. Rolled loops run
 // around it: only the copies name registers.
 template <int kUnits>
 __device__ __forceinline__ void to_column(const float (&d)[32 * kUnits], int index, float* column) {
-=======
-// Unit `index` % kUnits of row half `index` / kUnits to the column. Only this names registers, so only it is repeated
-// per unit and row.
-template <int kUnits>
-__device__ __forceinline__ void fill_column(const float (&d)[32 * kUnits], float* column, int index) {
 #pragma unroll
   for (int i = 0; i < 2 * kUnits; ++i) {
     if (i != index) continue;
@@ -186,51 +180,6 @@ __device__ __forceinline__ void fill_column(const float (&d)[32 * kUnits], float
       column[word * kWarpThreads] = d[32 * (i % kUnits) + 4 * (word / 2) + 2 * (i / kUnits) + word % 2];
     }
   }
-}
-
-// The dot products of the leaf that holds a row's lead, as far as they are here, for cuda/others.cuh.
-template <int kUnits>
-__device__ __forceinline__ void keep_lead_leaf(const Job& job, const float (&d)[32 * kUnits], const Place& place) {
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    const int32_t row = place.row + 8 * h;
-    const int32_t leaf = row < job.p.rows ? lead_of(job, row) >> 7 : -1;
-    const int32_t first = place.id >> 7;
-    if (!__any_sync(kWarp, leaf >= first && leaf <= (place.id + 64 * kUnits - 1) >> 7)) continue;
-    float* const dots = job.lead_dots + int64_t{row} * kLeaf + 2 * static_cast<int>(threadIdx.x % 4);
-#pragma unroll
-    for (int u = 0; u < kUnits; ++u) {
-      if ((place.id + 64 * u) >> 7 != leaf) continue;
-#pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        const int i = 32 * u + 4 * j + 2 * h;
-        *reinterpret_cast<float2*>(dots + ((place.id + 64 * u) & 64) + 8 * j) = make_float2(d[i], d[i + 1]);
-      }
-    }
-  }
-}
-
-// All units of the fragment, to a sink that the tile's shape defines:
-//   sink.plain(h, unit)    the kUnits sums of row half h, all with reference exponent 0; those of absent units are
-//   noise sink.general(h, u, node)  one unit; u ascends within h
-// Every lane of a quad calls it with the same values.
-template <Mode kMode, int kUnits, class Sink>
-__device__ __forceinline__ void reduce_fragment(const Job& job, const float (&d)[32 * kUnits], const Place& place,
-                                                Sink& sink) {
-  if (saves_others(job)) keep_lead_leaf<kUnits>(job, d, place);
-  if constexpr (kMode != Mode::kFull) {
-    if (job.select_targets) select_targets<kUnits>(job, d, place);
-    if (__all_sync(kWarp, place.whole && all_plain(d))) {
->>>>>>> Stashed changes
-#pragma unroll
-  for (int i = 0; i < 2 * kUnits; ++i) {
-    if (i != index) continue;
-#pragma unroll
-    for (int word = 0; word < kColumnWords; ++word) {
-      column[word * kWarpThreads] = d[32 * (i % kUnits) + 4 * (word / 2) + 2 * (i / kUnits) + word % 2];
-    }
-  }
-<<<<<<< Updated upstream
 }
 template <int kUnits>
 __device__ __forceinline__ void from_column(float (&d)[32 * kUnits], int index, const float* column) {
@@ -335,17 +284,11 @@ __device__ __forceinline__ void reduce_fragment(const Job& job, float (&d)[32 * 
     }
     return;
   }
-=======
->>>>>>> Stashed changes
 #pragma unroll 1
   for (int index = 0; index < 2 * kUnits; ++index) {
     const int h = index / kUnits;
     const int u = index % kUnits;
-<<<<<<< Updated upstream
     to_column<kUnits>(d, index, place.column);
-=======
-    fill_column<kUnits>(d, place.column, index);
->>>>>>> Stashed changes
     sink.general(h, u,
                  column_unit<kMode>(job, place.column, place.row + 8 * h,
                                     place.id + 64 * u + 2 * static_cast<int>(threadIdx.x % 4)));

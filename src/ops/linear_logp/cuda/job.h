@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "ops/linear_logp/contract.h"
-#include "ops/linear_logp/saved.h"
 #include "ops/linear_logp/state.h"
 #include "ops/linear_logp/tree.h"
 
@@ -62,31 +61,18 @@ struct Job {
   Matrix<float> rank_target;   // of all targets: what ranks are counted against
   bool select_targets;         // whether the big product leaves target logits there; else launch_gather has
   Matrix<int32_t> rank;        // counts; data is nullptr if rank is not wanted
-<<<<<<< Updated upstream
   TopInput top;
-=======
-  SavedArrays saved;           // of the chunk's rows; null if the call does not save. Until the merge, others_r and
-                               // others_s hold the slot of the row's lead without the lead's logit
-  float* lead_dots;            // [rows, kLeaf] dot products of the leaf that holds the row's lead
->>>>>>> Stashed changes
 };
 
 // What the inner loops have to compute. Everything of kFull is decided at run time.
 enum class Mode { kLogp, kEntropy, kFull };
 
-<<<<<<< Updated upstream
 // Whether a logit is more than its products.
 ISOBIT_HD constexpr bool finishes_logits(const Params& p) {
   return p.bias != nullptr || p.softcap != 0.0f || p.temperature != nullptr || p.temperature_value != 1.0f;
 }
 
 // True if logits need more than the products or somebody needs more than the targets' logits.
-=======
-// True if the call saves what the others of each row's lead add up to; docs/bit-contract.md section 3.7.
-ISOBIT_HD constexpr bool saves_others(const Job& job) { return job.saved.r != nullptr && job.p.finds_lead; }
-
-// True if logits need more than the products or a target needs more than its logit.
->>>>>>> Stashed changes
 ISOBIT_HD constexpr bool has_options(const Params& p) {
   return finishes_logits(p) || p.wants_rank || p.targets != 1 || p.top > 0;
 }
@@ -113,16 +99,6 @@ ISOBIT_HD constexpr int64_t count_slots(SlotKind kind, int32_t leaves) {
 // Whether a shard hands this id's logit on as it is.
 ISOBIT_HD constexpr bool is_raw(const RangeParts& parts, int64_t id) {
   return (id >= parts.front.begin && id < parts.front.end) || (id >= parts.back.begin && id < parts.back.end);
-}
-
-// Whether the slot of an id is a leaf, and which slot it is; the id given as its distance from Job::origin.
-ISOBIT_HD constexpr bool is_leaf_slot(SlotKind kind, int64_t offset) {
-  return slots_of_leaf(kind, static_cast<int32_t>(offset / kLeaf)) == 1;
-}
-ISOBIT_HD constexpr int32_t slot_of_id(SlotKind kind, int64_t offset) {
-  const auto leaf = static_cast<int32_t>(offset / kLeaf);
-  const bool second = slots_of_leaf(kind, leaf) == 2 && offset % kLeaf >= kUnit;
-  return slot_of_leaf(kind, leaf) + (second ? 1 : 0);
 }
 
 }  // namespace isobit::linear_logp::cuda

@@ -3,7 +3,6 @@
 #include "core/runtime.h"
 #include "ops/linear_logp/cuda/gather.cuh"
 #include "ops/linear_logp/cuda/merge.cuh"
-#include "ops/linear_logp/cuda/others.cuh"
 #include "ops/linear_logp/cuda/state.cuh"
 #include "ops/linear_logp/cuda/top.cuh"
 
@@ -42,11 +41,6 @@ Status launch_gather(const Job& job, void* stream) {
   const LaunchShape shape = blocks_of(job.p.rows * job.p.targets, kPairsPerBlock, kGatherThreads);
   const auto kernel = job.p.dtype == ISOBIT_BF16 ? gather_targets<numerics::Bf16> : gather_targets<numerics::Fp16>;
   return launch<Job>(job.p, kernel, shape, stream, job);
-}
-
-Status launch_others(const Job& job, void* stream) {
-  const LaunchShape shape = blocks_of(job.p.rows, kOthersThreads / kWarpThreads, kOthersThreads);
-  return launch<Job>(job.p, sum_others, shape, stream, job);
 }
 
 Status launch_merge(const Job& job, void* stream) {

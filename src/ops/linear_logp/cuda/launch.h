@@ -10,9 +10,6 @@ namespace isobit::linear_logp::cuda {
 // Logits of the targets of job.p that the range holds, +0 for the others, into job.target_logit.
 Status launch_gather(const Job& job, void* stream);
 
-// The slots of the rows' leads, without them, after the big product and before the merge of a call that saves_others.
-Status launch_others(const Job& job, void* stream);
-
 // Outputs of job.p from the slots. The kernel before it on the stream must have called launch_dependents().
 Status launch_merge(const Job& job, void* stream);
 

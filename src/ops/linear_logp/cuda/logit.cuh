@@ -47,24 +47,6 @@ __device__ __forceinline__ bool is_ignored_row(const Params& p, int64_t row) {
   return true;
 }
 
-// The row's target with the largest logit, of equal ones the lowest id; -1 if none has a logit. Several targets have
-// their logits in job.target_logit before the big product.
-__device__ __forceinline__ int32_t lead_of(const Job& job, int64_t row) {
-  int32_t lead = -1;
-  float largest = 0.0f;
-  for (int64_t k = 0; k < job.p.targets; ++k) {
-    const int64_t id = target_at(job.p, row, k);
-    if (!has_logit(job.p, id)) continue;
-    const float z = job.p.targets == 1
-                        ? 0.0f
-                        : job.target_logit.data[row * job.target_logit.row_stride + k * job.target_logit.column_stride];
-    if (!(lead < 0 || z > largest || (z == largest && id < lead))) continue;
-    lead = static_cast<int32_t>(id);
-    largest = z;
-  }
-  return lead;
-}
-
 // The logit of an existing id of this shard from its dot product: finish_logit with the bias loaded only if there is
 // one.
 __device__ __forceinline__ float logit(const Params& p, float t, int64_t id, float temperature) {

@@ -75,7 +75,6 @@ __device__ __forceinline__ void carry_up(NodeArray<kCarryLevels, kRows>& carry, 
   carry.set(kCarryLevels - 1, row, value);  // the row: no chain ends at the highest level before the row does
 }
 
-<<<<<<< Updated upstream
 // The outputs of the block's rows from their values, and what the top list needs of them.
 template <class Shape>
 __device__ __forceinline__ void write_rows(const Job& job, const NodeArray<kCarryLevels, Shape::kRows>& carry,
@@ -111,19 +110,13 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks) merge_rows(co
   constexpr int kRows = Shape::kRows;
   constexpr int kThreads = Shape::kThreads;
   __shared__ MergeShared<Shape> shared;
-=======
-// The row's node in the carry of the highest level, for all rows of the block; those that differ in a slot get a
-// substitute for it.
-template <bool kEntropy, int kRows>
-__device__ __forceinline__ void merge_slots(const Job& job, MergeShared<kRows>& shared, int64_t row,
-                                            const Substitute& substitute) {
->>>>>>> Stashed changes
   const Params& p = job.p;
   const int row_here = threadIdx.x % kRows;
+  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
+  const int64_t row = first_row + row_here;
   const auto leaves = static_cast<int32_t>(divide_up(p.vocab, kLeaf));
   const auto nodes = static_cast<int32_t>(divide_up(leaves, kFanOut));
   const int units_of_last = static_cast<int>(divide_up(p.vocab - (leaves - 1) * kLeaf, kUnit));
-<<<<<<< Updated upstream
   // Targets are inputs of the call: they can be on their way before the slots are ready.
   if (threadIdx.x < kRows && row < p.rows) device::ptx::prefetch_l1(target_address(p, row, 0));
   device::ptx::wait_for_previous_grid();
@@ -131,17 +124,12 @@ __device__ __forceinline__ void merge_slots(const Job& job, MergeShared<kRows>& 
   for (int32_t first = 0; first < nodes; first += Shape::kRoundNodes) {
     const int count = nodes - first < Shape::kRoundNodes ? nodes - first : Shape::kRoundNodes;
     for (int node = threadIdx.x / kRows; node < count; node += kThreads / kRows) {
-=======
-  for (int32_t first = 0; first < nodes; first += kRoundNodes) {
-    const int count = nodes - first < kRoundNodes ? nodes - first : kRoundNodes;
-    for (int node = threadIdx.x / kRows; node < count; node += kMergeThreads / kRows) {
->>>>>>> Stashed changes
       const int32_t leaf = (first + node) * static_cast<int32_t>(kFanOut);
       const int children = leaves - leaf < kFanOut ? leaves - leaf : static_cast<int>(kFanOut);
       Node value = identity_node();
       if (row < p.rows) {
-        value = chain_leaves<kEntropy>(job.partials, leaf, children, leaf + children == leaves ? units_of_last : 2, row,
-                                       substitute);
+        value =
+            chain_leaves<kEntropy>(job.partials, leaf, children, leaf + children == leaves ? units_of_last : 2, row);
       }
       shared.level1.set(node, row_here, value);
     }
@@ -157,60 +145,7 @@ __device__ __forceinline__ void merge_slots(const Job& job, MergeShared<kRows>& 
     }
     __syncthreads();
   }
-<<<<<<< Updated upstream
   write_rows<Shape>(job, shared.carry, first_row);
-=======
-}
-
-// What the backward pass wants to know of a row whose node is in the carry: a second merge, without the lead's logit.
-template <int kRows>
-__device__ __forceinline__ void save_rows(const Job& job, MergeShared<kRows>& shared, int64_t row) {
-  const bool valid = row < job.p.rows && row_state(job.p, row) == RowState::kValid;
-  RowRecord record = idle_record();
-  if (valid) record = {shared.carry.get(kCarryLevels - 1, threadIdx.x % kRows), identity_node(), -1};
-  if (saves_others(job)) {
-    Substitute others{-1, identity_node()};
-    if (valid) record.lead = static_cast<int32_t>(lead_of(job, row));
-    if (record.lead >= 0) {
-      others = {slot_of_id(job.partials.kind, record.lead - job.origin),
-                {job.saved.others_r[row], job.saved.others_s[row], 0.0f}};
-    }
-    __syncthreads();  // everybody has the row's node and its substitute
-    merge_slots<false>(job, shared, row, others);
-    if (record.lead >= 0) record.others = shared.carry.get(kCarryLevels - 1, threadIdx.x % kRows);
-  }
-  if (threadIdx.x < kRows && row < job.p.rows) store_record(job.saved, row, record);
-}
-
-template <bool kEntropy, int kRows>
-__global__ void __launch_bounds__(kMergeThreads, 3) merge_rows(const __grid_constant__ Job job) {
-  __shared__ MergeShared<kRows> shared;
-  const Params& p = job.p;
-  const int row_here = threadIdx.x % kRows;
-  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
-  const int64_t row = first_row + row_here;
-  device::ptx::wait_for_previous_grid();
-  merge_slots<kEntropy>(job, shared, row, {-1, identity_node()});
-
-  if (threadIdx.x < kRows && row < p.rows) write_row(p, row, shared.carry.get(kCarryLevels - 1, row_here));
-  const int64_t pairs = kRows * p.targets;
-  for (int64_t i = threadIdx.x; i < pairs; i += kMergeThreads) {
-    const int here = static_cast<int>(i % kRows);
-    const int64_t k = i / kRows;
-    if (first_row + here >= p.rows) continue;
-    // Nobody has written the logit of a target that is none.
-    const float z =
-        has_logit(p, target_at(p, first_row + here, k))
-            ? job.target_logit
-                  .data[(first_row + here) * job.target_logit.row_stride + k * job.target_logit.column_stride]
-            : 0.0f;
-    const int32_t rank = job.rank.data == nullptr
-                             ? 0
-                             : job.rank.data[(first_row + here) * job.rank.row_stride + k * job.rank.column_stride];
-    write_target(p, first_row + here, k, shared.carry.get(kCarryLevels - 1, here), z, rank);
-  }
-  if (job.saved.r != nullptr) save_rows(job, shared, row);
->>>>>>> Stashed changes
 }
 
 }  // namespace isobit::linear_logp::cuda

@@ -37,15 +37,6 @@ __device__ __forceinline__ void write_row(const Params& p, int64_t row, const No
   write(p.entropy, row, 0, targets.ignored ? 0.0f : targets.outside ? nan : row_entropy(sum, node));
 }
 
-enum class RowState { kValid, kIgnored, kInvalid };
-
-// As the backward pass tells rows apart; docs/bit-contract.md section 3.6.
-__device__ __forceinline__ RowState row_state(const Params& p, int64_t row) {
-  const RowTargets targets = inspect_targets(p, row);
-  if (targets.ignored) return RowState::kIgnored;
-  return targets.outside || !(temperature_at(p, row) > 0.0f) ? RowState::kInvalid : RowState::kValid;
-}
-
 // target_z and count are those of target k; they are not used where the target decides alone. A temperature that is not
 // positive needs no case: it has made every logit NaN.
 __device__ __forceinline__ void write_target(const Params& p, int64_t row, int64_t k, const Node& node, float target_z,

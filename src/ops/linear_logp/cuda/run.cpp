@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "core/runtime.h"
-#include "ops/linear_logp/cuda/arena.h"
 #include "ops/linear_logp/cuda/kernels.h"
 #include "ops/linear_logp/cuda/launch.h"
 
 namespace isobit::linear_logp::cuda {
 namespace {
 
+constexpr size_t kAlignment = 256;
 // A chunk of this many rows keeps every schedule busy; more gains nothing measurable.
 constexpr int64_t kRecommendedRows = 8192;
 constexpr int64_t kMinimumRows = 128;  // of the smallest workspace, unless they need more than kMinimumLimit
@@ -27,6 +27,23 @@ int64_t first_leaf_id(const Params& p) { return p.first_id / kLeaf * kLeaf; }
 int32_t leaves_of(const Params& p) {
   return static_cast<int32_t>((p.first_id + p.count - first_leaf_id(p) + kLeaf - 1) / kLeaf);
 }
+
+// Hands out pieces of the workspace; with a null base it only measures.
+class Arena {
+ public:
+  explicit Arena(void* base) : base_(static_cast<unsigned char*>(base)) {}
+  template <class T>
+  T* take(int64_t elements) {
+    T* const result = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
+    used_ += round_up(elements * static_cast<int64_t>(sizeof(T)), kAlignment);
+    return result;
+  }
+  size_t used() const { return used_; }
+
+ private:
+  unsigned char* base_;
+  size_t used_ = 0;
+};
 
 struct Layout {
   Partials partials;
@@ -77,11 +94,6 @@ int64_t rows_that_fit(const Params& p) {
     }
   }
   return low < p.rows && low > kChunkGranule ? low / kChunkGranule * kChunkGranule : low;
-}
-
-SavedArrays skip_rows(SavedArrays saved, int64_t rows) {
-  return {saved.r + rows,        saved.s + rows,        saved.q + rows,
-          saved.others_r + rows, saved.others_s + rows, saved.lead + rows};
 }
 
 template <class T>
@@ -152,7 +164,6 @@ Status clear_ranks(const Job& job, int64_t elements, void* stream) {
 }
 
 Status run_whole(const Params& p, ChooseProducer choose, void* stream) {
-<<<<<<< Updated upstream
   return for_each_chunk(p, choose, [&](const Params& chunk, const Layout& layout, const Producer& producer, int64_t) {
     Job job = job_of(chunk, layout);
     if (Status s = clear_ranks(job, chunk.rows * chunk.targets, stream); !s.ok()) return s;
@@ -164,20 +175,6 @@ Status run_whole(const Params& p, ChooseProducer choose, void* stream) {
     if (Status s = launch_merge(job, stream); !s.ok()) return s;
     return chunk.top > 0 ? launch_top(job, stream) : Status();
   });
-=======
-  return for_each_chunk(p, choose,
-                        [&](const Params& chunk, const Layout& layout, const Producer& producer, int64_t row) {
-                          Job job = job_of(chunk, layout);
-                          if (p.saves) job.saved = skip_rows(saved_arrays(p.saved, p.rows), row);
-                          if (Status s = clear_ranks(job, chunk.rows * chunk.targets, stream); !s.ok()) return s;
-                          job.select_targets = mode_of(chunk) != Mode::kFull;
-                          if (!job.select_targets) {
-                            if (Status s = launch_gather(job, stream); !s.ok()) return s;
-                          }
-                          if (Status s = producer.launch(job, layout.scratch, stream); !s.ok()) return s;
-                          return launch_merge(job, stream);
-                        });
->>>>>>> Stashed changes
 }
 
 Status run_shard(const Params& p, ChooseProducer choose, void* stream) {

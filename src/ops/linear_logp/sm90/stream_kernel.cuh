@@ -96,9 +96,6 @@ __device__ __forceinline__ void finish_token(const Job& job, const float* logits
     if (kMode == Mode::kFull && exists[i]) z[i] = cuda::logit(p, z[i], id + 32 * i, temperature);
     plain = plain && exists[i] && fabsf(z[i]) <= kPlainLimit;
   }
-  if (cuda::saves_others(job) && cuda::lead_of(job, row) / kLeaf == first / kLeaf) {
-    for (int i = lane; i < kLeaf; i += cuda::kWarpThreads) job.lead_dots[int64_t{row} * kLeaf + i] = logits[i];
-  }
   if constexpr (kMode == Mode::kFull) {
     if (job.rank.data != nullptr) count_leaf_ranks(job, z, exists, id, row);
     if (job.top.logits != nullptr) {
