@@ -129,6 +129,93 @@ typedef struct isobit_linear_logp_state {
 ISOBIT_API isobit_status isobit_linear_logp_merge(const isobit_linear_logp_args* args,
                                                   const isobit_linear_logp_state* states, int32_t count, void* stream);
 
+/* ---- backward --------------------------------------------------------------------------------------------------- */
+
+/* Gradients of hidden, weight and bias from the upstream gradients of logp, lse and entropy. Logits are recomputed;
+ * nothing of size [N, V] is kept beyond the caller's workspace. bf16 operands only.
+ *
+ *   dz[n,v] = sum_k d_logp[n,k] ([v == target[n,k]] - p[n,v]) + d_lse[n] p[n,v]
+ *             - d_entropy[n] p[n,v] (log p[n,v] + entropy[n])
+ *   dt      = dz softcap'(t) / temperature, rounded to bf16 once      t = the logit before softcap and temperature
+ *   d_hidden[n] = sum_v dt[n,v] weight[v]     d_weight[v] = sum_n dt[n,v] hidden[n]     d_bias[v] = sum_n dt[n,v]
+ *
+ * Sums are accumulated in fp32 in the written order of docs/bit-contract.md: a row of d_hidden depends on that row
+ * alone, d_weight and d_bias on the valid rows and their order, none of them on chunks, threads, schedules or devices.
+ *
+ * Special rows: an ignored row has d_hidden +0, its hidden state and upstream gradients are never used. A row with a
+ * target outside [0, V) or without a temperature above 0 has d_hidden NaN and adds nothing to d_weight and d_bias. The
+ * rest are the valid rows; one with a NaN or +inf logit, or with -inf alone, has NaN in all of its dz. */
+typedef struct isobit_linear_logp_backward_args {
+  uint32_t struct_size; /* sizeof(isobit_linear_logp_backward_args) */
+  int32_t accumulate;   /* 1: d_weight and d_bias (fp32) are the first addend of their sums; 0: they are written */
+
+  /* Inputs, options, kernel, threads and workspace of the call. logp, lse and entropy may be present: the call then
+   * writes them too, unless it reads `saved`. rank, target_logit and the top list are refused. */
+  isobit_linear_logp_args forward;
+
+  isobit_tensor d_logp;    /* shape of target, fp32, any strides, 0 too; absent: 0, like the other two */
+  isobit_tensor d_lse;     /* [N] fp32, likewise */
+  isobit_tensor d_entropy; /* [N] fp32, likewise; at least one of the three is present */
+
+  isobit_tensor d_hidden; /* [N, H] bf16 or fp32, stride[1] == 1, stride[0] >= H; absent if not wanted, like all */
+  isobit_tensor d_weight; /* [Vw, H] bf16 or fp32, likewise; rows from V on get +0, or stay with accumulate */
+  isobit_tensor d_bias;   /* [Vw] bf16 or fp32; needs bias */
+
+  void* saved; /* what isobit_linear_logp_save wrote, aligned to 16 bytes; NULL: the call does that pass itself */
+  int32_t subtract_p; /* of the pass that makes `saved`. 0: where a row's likeliest target has p > 1/2, 1 - p is the
+                         other ids' share of the sum, right to 2^-18 however confident the row; 1: it is 1 - p in fp32 */
+  int32_t reserved;   /* 0 */
+} isobit_linear_logp_backward_args;
+
+/* Defaults: forward's, everything else absent or 0. */
+#ifdef __cplusplus
+static inline isobit_linear_logp_backward_args isobit_linear_logp_backward_args_init() {
+  isobit_linear_logp_backward_args args = {};
+  args.struct_size = sizeof(isobit_linear_logp_backward_args);
+  args.forward = isobit_linear_logp_args_init();
+  return args;
+}
+#define ISOBIT_LINEAR_LOGP_BACKWARD_ARGS_INIT isobit_linear_logp_backward_args_init()
+#else
+/* clang-format off */
+#define ISOBIT_LINEAR_LOGP_BACKWARD_ARGS_INIT \
+  { .struct_size = sizeof(isobit_linear_logp_backward_args), .forward = ISOBIT_LINEAR_LOGP_ARGS_INIT }
+/* clang-format on */
+#endif
+
+/* Workspace in bytes for isobit_linear_logp_backward, _save and _backward_shard: functions of shapes, dtypes, options,
+ * threads and device, whatever gradients are present. `recommended` is at most 1 GiB unless `minimum` is more. */
+ISOBIT_API isobit_status isobit_linear_logp_backward_workspace(const isobit_linear_logp_backward_args* args,
+                                                               size_t* minimum, size_t* recommended);
+
+/* As isobit_linear_logp_supported. */
+ISOBIT_API isobit_status isobit_linear_logp_backward_supported(const isobit_linear_logp_backward_args* args, char* why,
+                                                               size_t n);
+
+/* Writes the gradients that are present, and forward.logp, lse and entropy where nothing was saved. Needs the whole
+ * vocabulary. */
+ISOBIT_API isobit_status isobit_linear_logp_backward(const isobit_linear_logp_backward_args* args, void* stream);
+
+/* The forward pass of training: writes forward.logp, lse and entropy if present, and `saved`, whose size depends on N
+ * alone. The gradients and upstream gradients in args are not looked at. */
+ISOBIT_API isobit_status isobit_linear_logp_saved_bytes(const isobit_linear_logp_backward_args* args, size_t* bytes);
+ISOBIT_API isobit_status isobit_linear_logp_save(const isobit_linear_logp_backward_args* args, void* stream);
+
+/* One vocabulary shard of the backward pass: reads `saved` of the whole vocabulary, writes the shard's d_weight and
+ * d_bias, and to `part`, if it is not NULL, its share of d_hidden as fp32 [P, N, H] without gaps, aligned to 16 bytes;
+ * d_hidden itself is absent. With a part the shard's borders must be multiples of ceil(V / 16), or V (equal shards for
+ * 2, 4, 8 or 16 ranks are, when V is a multiple of 16); P is 1 for those. */
+ISOBIT_API isobit_status isobit_linear_logp_part_bytes(const isobit_linear_logp_backward_args* args, size_t* bytes);
+ISOBIT_API isobit_status isobit_linear_logp_backward_shard(const isobit_linear_logp_backward_args* args, void* part,
+                                                           void* stream);
+
+/* Adds the parts of all shards (any order, at most 128; together they must partition [0, V)) and writes d_hidden with
+ * the bits of isobit_linear_logp_backward; data is what isobit_linear_logp_backward_shard wrote, on d_hidden's device.
+ * Reads d_hidden and forward.vocab_size, kernel and threads of args, nothing else; needs no workspace. */
+ISOBIT_API isobit_status isobit_linear_logp_backward_merge(const isobit_linear_logp_backward_args* args,
+                                                           const isobit_linear_logp_state* parts, int32_t count,
+                                                           void* stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -12,8 +12,8 @@ namespace {
 using KernelAt = const KernelInfo* (*)(int index);
 
 constexpr KernelAt kOperators[] = {
-    linear_logp::kernel_at,  geglu::kernel_at,          nvfp4_geglu::kernel_at,
-    nvfp4_linear::kernel_at, nvfp4_quantize::kernel_at,
+    linear_logp::kernel_at, linear_logp::backward_kernel_at, geglu::kernel_at,
+    nvfp4_geglu::kernel_at, nvfp4_linear::kernel_at,         nvfp4_quantize::kernel_at,
 };
 
 }  // namespace

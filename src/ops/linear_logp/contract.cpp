@@ -57,7 +57,11 @@ class Checker {
     return check_device(name, seen, p_.device);
   }
   bool query() const { return purpose_ == Purpose::kQuery || purpose_ == Purpose::kShardQuery; }
-  bool shard() const { return purpose_ == Purpose::kShard || purpose_ == Purpose::kShardQuery; }
+  bool shard() const {
+    return purpose_ == Purpose::kShard || purpose_ == Purpose::kShardQuery || purpose_ == Purpose::kBackwardShard;
+  }
+  bool backward() const { return purpose_ == Purpose::kBackward || purpose_ == Purpose::kBackwardShard; }
+  bool whole() const { return purpose_ == Purpose::kWhole || purpose_ == Purpose::kBackward; }
   bool merge() const { return purpose_ == Purpose::kMerge; }
   // In a shard call outputs only announce what the merge will want.
   bool outputs_untouched() const { return query() || shard(); }
@@ -105,12 +109,12 @@ Status Checker::check_vocabulary() {
   if (args_.vocab_size == 0 && (shard() || merge())) {
     return refuse("vocab_size", "the size of the whole vocabulary in a shard or merge call", "0");
   }
-  if (purpose_ == Purpose::kWhole && args_.first_id != 0) {
+  if (whole() && args_.first_id != 0) {
     return refuse("first_id", "0 in a call over the whole vocabulary", "%lld", number(args_.first_id));
   }
   p_.vocab = args_.vocab_size != 0 ? args_.vocab_size : args_.first_id + held;
   if (Status s = check_limit("vocab_size", "V", p_.vocab, 1, kMaxVocab); !s.ok()) return s;
-  if (purpose_ == Purpose::kWhole && held < p_.vocab) {
+  if (whole() && held < p_.vocab) {
     return refuse("weight", "a row for every id (Vw >= V) in a call over the whole vocabulary", "Vw = %lld, V = %lld",
                   number(held), number(p_.vocab));
   }
@@ -227,7 +231,7 @@ Status Checker::outputs() {
     if (Status s = check_limit("top_id", "T", p_.top, 1, std::min(kMaxTop, p_.vocab)); !s.ok()) return s;
     if (Status s = output("top_logp", args_.top_logp, ISOBIT_FP32, 2, p_.top, "T", &p_.top_logp); !s.ok()) return s;
   }
-  if (outputs_untouched()) return Status();
+  if (outputs_untouched() || backward()) return Status();
   return output_count_ > 0 ? Status() : refuse("logp", "at least one output", "none");
 }
 
@@ -244,7 +248,10 @@ Status check(const isobit_linear_logp_args* args, Purpose purpose, Params* param
     if (Status s = check_state(*args, state, params); !s.ok()) return s;
   }
   if (purpose == Purpose::kMerge) {
-    if (Status s = check_states(merge, params); !s.ok()) return s;
+    if (Status s = check_partition("states", merge, params->vocab, params->rows, &params->state_count); !s.ok()) {
+      return s;
+    }
+    params->states = merge->ordered;
   }
   if (reinterpret_cast<uintptr_t>(args->workspace) % kWorkspaceAlignment != 0) {
     return refuse("workspace", "memory aligned to 256 bytes", "%p", args->workspace);

@@ -34,8 +34,9 @@ struct Output {
 };
 
 // What a call is going to do; decides which tensors must be there. Queries do not look at pointers: kQuery stands for a
-// whole or a shard call, kShardQuery for a shard call.
-enum class Purpose { kWhole, kShard, kMerge, kQuery, kShardQuery };
+// whole or a shard call, kShardQuery for a shard call. The backward pass of a whole or a shard call wants the inputs of
+// a forward call, but no output has to be there.
+enum class Purpose { kWhole, kShard, kMerge, kQuery, kShardQuery, kBackward, kBackwardShard };
 
 // A shard's state that a merge reads.
 struct StateView {
@@ -83,6 +84,11 @@ struct Params {
   Output<float> target_logit;  // [N, K]; read in a shard call with rank
   Output<int32_t> top_id;      // [N, T]
   Output<float> top_logp;      // [N, T]
+
+  // Set by the backward pass alone: the call leaves a RowRecord of every row in saved_arrays(saved, rows).
+  bool saves;
+  bool finds_lead;
+  void* saved;
 
   void* state;              // written by a shard call: state_layout(shard_ids(), ...).bytes
   const StateView* states;  // read by a merge: [state_count], host memory, ascending ids, none empty

@@ -12,28 +12,6 @@ int64_t state_bytes(const Params& p, IdRange ids) {
   return state_layout(ids, p.vocab, p.rows, p.targets, p.wants_entropy, p.wants_rank).bytes;
 }
 
-struct Region {
-  const char* name;
-  ByteRange bytes;
-};
-
-// A fixed list: the arguments' tensors, the workspace, and the states of a merge.
-class RegionList {
- public:
-  void add(const char* name, const isobit_tensor& tensor) { regions_[count_++] = {name, byte_range(tensor)}; }
-  void add(const char* name, const void* data, int64_t bytes) {
-    const auto begin = reinterpret_cast<uintptr_t>(data);
-    regions_[count_++] = {name,
-                          data == nullptr ? ByteRange{} : ByteRange{begin, begin + static_cast<uintptr_t>(bytes)}};
-  }
-  const Region* begin() const { return regions_; }
-  const Region* end() const { return regions_ + count_; }
-
- private:
-  Region regions_[16 + kMaxShards];
-  int count_ = 0;
-};
-
 Status check_pair(const Region& written, const Region& other) {
   if (!written.bytes.overlaps(other.bytes)) return Status();
   char rule[64];
@@ -48,6 +26,18 @@ Status check_limit(const char* name, const char* letter, int64_t value, int64_t 
   char rule[64];
   std::snprintf(rule, sizeof rule, "%lld <= %s <= %lld", number(least), letter, number(most));
   return refuse(name, rule, "%s = %lld", letter, number(value));
+}
+
+Status check_apart(const RegionList& written, const RegionList& read) {
+  for (const Region& region : written) {
+    for (const Region& other : read) {
+      if (Status s = check_pair(region, other); !s.ok()) return s;
+    }
+    for (const Region* other = &region + 1; other != written.end(); ++other) {
+      if (Status s = check_pair(region, *other); !s.ok()) return s;
+    }
+  }
+  return Status();
 }
 
 Status check_state(const isobit_linear_logp_args& args, void* state, Params* params) {
@@ -66,22 +56,22 @@ Status check_state(const isobit_linear_logp_args& args, void* state, Params* par
   return Status();
 }
 
-Status check_states(MergeInput* merge, Params* params) {
+Status check_partition(const char* name, MergeInput* merge, int64_t vocab, int64_t rows, int32_t* shards) {
   if (Status s = check_limit("count", "count", merge->count, 1, kMaxShards); !s.ok()) return s;
-  if (merge->listed == nullptr) return refuse("states", "a pointer", "null");
+  if (merge->listed == nullptr) return refuse(name, "a pointer", "null");
   int32_t used = 0;
   for (int32_t i = 0; i < merge->count; ++i) {
     const isobit_linear_logp_state& listed = merge->listed[i];
-    if (listed.count < 0 || listed.count > params->vocab || listed.first_id < 0 || listed.first_id > kMaxVocab) {
-      return refuse("states", "ranges within [0, V)", "states[%d]: first_id %lld, count %lld", i,
+    if (listed.count < 0 || listed.count > vocab || listed.first_id < 0 || listed.first_id > kMaxVocab) {
+      return refuse(name, "ranges within [0, V)", "%s[%d]: first_id %lld, count %lld", name, i,
                     number(listed.first_id), number(listed.count));
     }
     if (listed.count == 0) continue;
-    if (listed.data == nullptr && params->rows > 0) {
-      return refuse("states", "the data of each", "states[%d].data null", i);
+    if (listed.data == nullptr && rows > 0) {
+      return refuse(name, "the data of each", "%s[%d].data null", name, i);
     }
     if (reinterpret_cast<uintptr_t>(listed.data) % kStateAlignment != 0) {
-      return refuse("states", "data aligned to 16 bytes", "states[%d].data = %p", i, listed.data);
+      return refuse(name, "data aligned to 16 bytes", "%s[%d].data = %p", name, i, listed.data);
     }
     merge->ordered[used++] = {{listed.first_id, listed.first_id + listed.count}, listed.data};
   }
@@ -93,16 +83,15 @@ Status check_states(MergeInput* merge, Params* params) {
     const IdRange ids = merge->ordered[i].ids;
     if (ids.begin != covered) {
       const bool overlap = ids.begin < covered;
-      return refuse("states", kRule, "%s at id %lld", overlap ? "an overlap" : "a gap",
+      return refuse(name, kRule, "%s at id %lld", overlap ? "an overlap" : "a gap",
                     number(overlap ? ids.begin : covered));
     }
     covered = ids.end;
   }
-  if (covered != params->vocab) {
-    return refuse("states", kRule, "ids up to %lld of V = %lld", number(covered), number(params->vocab));
+  if (covered != vocab) {
+    return refuse(name, kRule, "ids up to %lld of V = %lld", number(covered), number(vocab));
   }
-  params->states = merge->ordered;
-  params->state_count = used;
+  *shards = used;
   return Status();
 }
 
@@ -132,15 +121,7 @@ Status check_overlaps(const isobit_linear_logp_args& args, const Params& params)
   for (int32_t i = 0; i < params.state_count; ++i) {
     read.add("states", params.states[i].data, state_bytes(params, params.states[i].ids));
   }
-  for (const Region& region : written) {
-    for (const Region& other : read) {
-      if (Status s = check_pair(region, other); !s.ok()) return s;
-    }
-    for (const Region* other = &region + 1; other != written.end(); ++other) {
-      if (Status s = check_pair(region, *other); !s.ok()) return s;
-    }
-  }
-  return Status();
+  return check_apart(written, read);
 }
 
 }  // namespace isobit::linear_logp

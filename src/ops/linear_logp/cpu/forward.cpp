@@ -9,6 +9,7 @@
 #include "ops/linear_logp/cpu/shard_state.h"
 #include "ops/linear_logp/cpu/span_job.h"
 #include "ops/linear_logp/cpu/top_list.h"
+#include "ops/linear_logp/saved.h"
 
 namespace isobit::linear_logp::cpu {
 namespace {
@@ -51,6 +52,7 @@ class Forward {
   int64_t collect(int64_t next) {
     active_ = 0;
     for (; next < p_.rows && active_ < pieces_.chunk_rows(); ++next) {
+      if (p_.saves) store_record(saved_arrays(p_.saved, p_.rows), next, idle_record());
       if (is_ignored_row(p_, next)) {
         shard() ? write_idle_state(p_, next, identity_node()) : write_ignored_row(p_, next);
       } else if (!(row_temperature(p_, next) > 0.0f)) {
@@ -94,6 +96,20 @@ class Forward {
         if (p_.wants_rank) z = p_.target_logit.at(row, k);
       }
     }
+    if (p_.saves) find_lead(at);
+  }
+
+  void find_lead(int64_t at) const {
+    int64_t& lead = chunk_.lead[at];
+    float largest = 0.0f;
+    lead = -1;
+    for (int64_t k = 0; k < p_.targets && p_.finds_lead; ++k) {
+      const int64_t id = target_id(p_, chunk_.row[at], k);
+      const float z = chunk_.target_z[at * p_.targets + k];
+      if (!has_logit(p_, id) || !(lead < 0 || z > largest || (z == largest && id < lead))) continue;
+      lead = id;
+      largest = z;
+    }
   }
 
   void decode(int64_t block) const {
@@ -126,7 +142,21 @@ class Forward {
     }
     int64_t slot = 0;
     const Node node = climb(nodes_, row_level(p_.vocab), at, &slot);
+    if (p_.saves) save_row(at, node);
     write_row(p_, chunk_.row[at], {node, chunk_.target_z + at * p_.targets, rank, top});
+  }
+
+  // Rows with a target outside the vocabulary keep the idle record.
+  void save_row(int64_t at, const Node& node) const {
+    const int64_t row = chunk_.row[at];
+    for (int64_t k = 0; k < p_.targets; ++k) {
+      const int64_t id = target_id(p_, row, k);
+      if (!is_ignored(p_, id) && !has_logit(p_, id)) return;
+    }
+    RowRecord record = {node, identity_node(), static_cast<int32_t>(chunk_.lead[at])};
+    int64_t slot = 0;
+    if (record.lead >= 0) record.others = climb(nodes_, row_level(p_.vocab), at, &slot, record.lead);
+    store_record(saved_arrays(p_.saved, p_.rows), row, record);
   }
 
   void write_nodes(int64_t at, const int32_t* rank) const {
@@ -141,13 +171,15 @@ class Forward {
     write_rank_state(p_, chunk_.row[at], rank);
   }
 
-  // The node of a level that `ids` are, from the slots of its spans or leaves.
-  Node climb(IdRange ids, int level, int64_t at, int64_t* slot) const {
+  // The node of a level that `ids` are, from the slots of its spans or leaves; without the logit of an id `left_out`.
+  Node climb(IdRange ids, int level, int64_t at, int64_t* slot, int64_t left_out = -1) const {
     Climb<kEntropy> climb(p_.vocab, level);
     while (ids.begin < ids.end) {
       const NodeId id = first_node(ids, p_.vocab, kSpanLevel);
-      climb.push(id, chunk_.slots[(*slot)++ * pieces_.chunk_rows() + at]);
-      ids.begin = node_end(id, p_.vocab);
+      const Node& node = chunk_.slots[(*slot)++ * pieces_.chunk_rows() + at];
+      const int64_t end = node_end(id, p_.vocab);
+      climb.push(id, left_out >= ids.begin && left_out < end ? chunk_.others[at] : node);
+      ids.begin = end;
     }
     return climb.value();
   }

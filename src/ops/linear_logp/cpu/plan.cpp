@@ -4,6 +4,7 @@
 
 #include "cpu/mma/multiply_tile.h"
 #include "cpu/parallel_for.h"
+#include "ops/linear_logp/cpu/carver.h"
 
 namespace isobit::linear_logp::cpu {
 namespace {
@@ -16,24 +17,6 @@ constexpr int64_t kJobsPerThread = 4;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Hands out consecutive pieces of memory, each on a cache line of its own.
-class Carver {
- public:
-  explicit Carver(void* begin) : begin_(static_cast<char*>(begin)) {}
-
-  template <class T>
-  T* take(int64_t count) {
-    T* const piece = begin_ == nullptr ? nullptr : reinterpret_cast<T*>(begin_ + used_);
-    used_ += (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
-    return piece;
-  }
-  size_t used() const { return used_; }
-
- private:
-  char* begin_;
-  size_t used_ = 0;
-};
-
 ChunkData carve_chunk(const Params& p, const Pieces& pieces, Carver* carver) {
   const int64_t rows = pieces.chunk_rows();
   ChunkData data;
@@ -43,6 +26,8 @@ ChunkData carve_chunk(const Params& p, const Pieces& pieces, Carver* carver) {
   data.decoded = carver->take<char>(static_cast<int64_t>(data.decoded_bytes) * pieces.blocks);
   data.target_z = carver->take<float>(rows * p.targets);
   data.slots = carver->take<Node>(rows * slot_count(p));
+  data.lead = carver->take<int64_t>(p.saves ? rows : 0);
+  data.others = carver->take<Node>(p.saves ? rows : 0);
   return data;
 }
 
@@ -51,8 +36,8 @@ ThreadData carve_thread(const Params& p, const Pieces& pieces, Carver* carver) {
   ThreadData data;
   data.scratch = carver->take<char>(static_cast<int64_t>(isobit::cpu::tile_scratch_bytes(pieces.block_rows)));
   data.z = carver->take<float>(pieces.block_rows * kUnit);
-  data.leaf = carver->take<Node>(pieces.block_rows);
-  data.span = carver->take<Node>(pieces.block_rows);
+  data.leaf = carver->take<Node>(node_variants(p) * pieces.block_rows);
+  data.span = carver->take<Node>(node_variants(p) * pieces.block_rows);
   data.rank = carver->take<int32_t>(p.wants_rank ? rows * p.targets : 0);
   data.top = carver->take<TopEntry>(rows * p.top);
   data.top_size = carver->take<int32_t>(p.top > 0 ? rows : 0);

@@ -27,18 +27,22 @@ struct ChunkData {
   size_t decoded_bytes;
   float* target_z;  // [chunk_rows][K]
   Node* slots;      // [slot][chunk_rows]
+  int64_t* lead;    // [chunk_rows] id whose logit `others` leaves out, -1 for none; only if the call saves
+  Node* others;     // [chunk_rows] the slot that holds the lead, without it; likewise
 };
 
 // Data of one thread.
 struct ThreadData {
   char* scratch;      // of multiply_tile
   float* z;           // [block_rows][kUnit]
-  Node* leaf;         // [block_rows]
-  Node* span;         // [block_rows]
+  Node* leaf;         // [variant][block_rows]: of all logits, and without the lead's if the call saves
+  Node* span;         // likewise
   int32_t* rank;      // [chunk_rows][K], if rank is wanted
   TopEntry* top;      // [chunk_rows][T], with a top list
   int32_t* top_size;  // [chunk_rows]
 };
+
+inline int64_t node_variants(const Params& p) { return p.saves ? 2 : 1; }
 
 // Spans that the call's ids touch, and nodes that their jobs leave per row.
 IdRange spans_of(IdRange ids);

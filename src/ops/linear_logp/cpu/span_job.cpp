@@ -30,7 +30,8 @@ class SpanWork {
 
   void run() {
     const int64_t ids = node_ids(kSpanLevel);
-    const IdRange span = intersect({job_.span * ids, (job_.span + 1) * ids}, p_.shard_ids());
+    span_ = intersect({job_.span * ids, (job_.span + 1) * ids}, p_.shard_ids());
+    const IdRange span = span_;
     // Before the span, slots are counted as if it were not there: a span's nodes never reach over its border.
     slot_ = count_nodes({parts_.nodes.begin, std::max(parts_.nodes.begin, std::min(span.begin, parts_.nodes.end))},
                         p_.vocab, kSpanLevel);
@@ -56,17 +57,47 @@ class SpanWork {
           store_raw(unit, r, z);
         } else {
           const Node node = reduce(z, static_cast<int>(unit.size()));
-          t_.leaf[r] = unit.begin == leaf.begin ? node : merge<kEntropy>(t_.leaf[r], node);
+          chain(t_.leaf, 0, r, node, unit.begin == leaf.begin);
+          if (p_.saves) chain(t_.leaf, 1, r, without_lead(unit, r, z, node), unit.begin == leaf.begin);
         }
       }
       begin = unit.end;
     }
     if (raw) return;
+    const IdRange ids = complete_ ? intersect(span_, parts_.nodes) : leaf;
     for (int64_t r = 0; r < job_.rows; ++r) {
-      if (complete_) t_.span[r] = first ? t_.leaf[r] : merge<kEntropy>(t_.span[r], t_.leaf[r]);
-      if (!complete_ || last) slot(r) = complete_ ? t_.span[r] : t_.leaf[r];
+      for (int64_t variant = 0; variant < node_variants(p_) && complete_; ++variant) {
+        chain(t_.span, variant, r, at(t_.leaf, variant, r), first);
+      }
+      if (!complete_ || last) publish(r, ids, complete_ ? t_.span : t_.leaf);
     }
     if (!complete_ || last) ++slot_;
+  }
+
+  Node& at(Node* nodes, int64_t variant, int64_t r) const { return nodes[variant * job_.pieces->block_rows + r]; }
+
+  // nodes[r] = node, or merged with it.
+  void chain(Node* nodes, int64_t variant, int64_t r, const Node& node, bool first) const {
+    Node& value = at(nodes, variant, r);
+    value = first ? node : merge<kEntropy>(value, node);
+  }
+
+  // The unit as it is with the lead's logit at -inf; `node` is the unit.
+  Node without_lead(IdRange unit, int64_t r, const float* z, const Node& node) const {
+    const int64_t lead = chunk_.lead[job_.first_row + r];
+    if (lead < unit.begin || lead >= unit.end) return node;
+    float others[kUnit];
+    std::copy_n(z, unit.size(), others);
+    others[lead - unit.begin] = numerics::bits_float(0xFF800000u);
+    return reduce(others, static_cast<int>(unit.size()));
+  }
+
+  // Leaves the node that holds `ids`.
+  void publish(int64_t r, IdRange ids, Node* nodes) {
+    slot(r) = at(nodes, 0, r);
+    if (!p_.saves) return;
+    const int64_t lead = chunk_.lead[job_.first_row + r];
+    if (lead >= ids.begin && lead < ids.end) chunk_.others[job_.first_row + r] = at(nodes, 1, r);
   }
 
   // The unit's logits of all rows, into the thread's z.
@@ -130,6 +161,7 @@ class SpanWork {
   const ChunkData& chunk_;
   const ThreadData& t_;
   RangeParts parts_;
+  IdRange span_{};
   int64_t slot_ = 0;
   bool complete_ = false;  // the span is one node
 };
