@@ -162,9 +162,10 @@ typedef struct isobit_linear_logp_backward_args {
   isobit_tensor d_bias;   /* [Vw] bf16 or fp32; needs bias */
 
   void* saved; /* what isobit_linear_logp_save wrote, aligned to 16 bytes; NULL: the call does that pass itself */
-  int32_t subtract_p; /* of the pass that makes `saved`. 0: where a row's likeliest target has p > 1/2, 1 - p is the
-                         other ids' share of the sum, right to 2^-18 however confident the row; 1: it is 1 - p in fp32 */
-  int32_t reserved;   /* 0 */
+  int32_t
+      subtract_p;   /* of the pass that makes `saved`. 0: where a row's likeliest target has p > 1/2, 1 - p is the
+                       other ids' share of the sum, right to 2^-18 however confident the row; 1: it is 1 - p in fp32 */
+  int32_t reserved; /* 0 */
 } isobit_linear_logp_backward_args;
 
 /* Defaults: forward's, everything else absent or 0. */
@@ -182,6 +183,9 @@ static inline isobit_linear_logp_backward_args isobit_linear_logp_backward_args_
   { .struct_size = sizeof(isobit_linear_logp_backward_args), .forward = ISOBIT_LINEAR_LOGP_ARGS_INIT }
 /* clang-format on */
 #endif
+
+/* Contract id of the gradients, for example "linear_logp_backward/sm90-k16-f25/0"; static string. */
+ISOBIT_API const char* isobit_linear_logp_backward_contract(void);
 
 /* Workspace in bytes for isobit_linear_logp_backward, _save and _backward_shard: functions of shapes, dtypes, options,
  * threads and device, whatever gradients are present. `recommended` is at most 1 GiB unless `minimum` is more. */

@@ -6,6 +6,9 @@
 
 namespace isobit::linear_logp {
 
+// Draft: docs/bit-contract.md section 3.6.
+inline constexpr const char* kBackwardContract = "linear_logp_backward/sm90-k16-f25/0";
+
 // What a call is going to do. A query does not look at pointers and stands for kWhole, kSave and kShard.
 enum class BackwardPurpose { kWhole, kSave, kShard, kMerge, kQuery, kShardQuery };
 
@@ -50,9 +53,9 @@ struct BackwardParams {
   GradientOutput d_bias;    // [weight_rows]
   int64_t weight_rows;      // Vw: those from forward.count on are padding
 
-  bool subtract_p;  // no lead in what is saved
-  void* saved;      // SavedArrays; nullptr: the call finds out itself. Written by kSave only.
-  float* part;   // [P, N, H], written by a shard call
+  bool subtract_p;         // no lead in what is saved
+  void* saved;             // SavedArrays; nullptr: the call finds out itself. Written by kSave only.
+  float* part;             // [P, N, H], written by a shard call
   const StateView* parts;  // read by a merge: [part_count], host memory, ascending ids, none empty; [P, N, H] each
   int32_t part_count;
 };

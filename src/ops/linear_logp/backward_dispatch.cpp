@@ -9,7 +9,8 @@ namespace isobit::linear_logp {
 namespace {
 
 constexpr Kernel<BackwardParams> kTable[] = {
-    {.info = {"linear_logp_backward", "cpu", "x86-64-v3, x86-64-v4, aarch64", kContract, ISOBIT_CPU, 0, 0, true},
+    {.info = {"linear_logp_backward", "cpu", "x86-64-v3, x86-64-v4, aarch64", kBackwardContract, ISOBIT_CPU, 0, 0,
+              true},
      .takes = cpu::takes_backward,
      .run = cpu::run_backward,
      .workspace = cpu::backward_workspace},
@@ -60,6 +61,8 @@ using namespace isobit::linear_logp;
 
 extern "C" {
 
+const char* isobit_linear_logp_backward_contract(void) { return kBackwardContract; }
+
 isobit_status isobit_linear_logp_backward_workspace(const isobit_linear_logp_backward_args* args, size_t* minimum,
                                                     size_t* recommended) {
   BackwardParams params;
@@ -77,9 +80,8 @@ isobit_status isobit_linear_logp_backward_supported(const isobit_linear_logp_bac
   BackwardParams params;
   isobit::Status status = check_backward(args, BackwardPurpose::kWhole, &params);
   if (status.ok()) {
-    status = with_kernel(params, [&](const isobit::Kernel<BackwardParams>& kernel) {
-      return check_workspace(params, kernel);
-    });
+    status = with_kernel(params,
+                         [&](const isobit::Kernel<BackwardParams>& kernel) { return check_workspace(params, kernel); });
   }
   if (why != nullptr && n > 0) std::snprintf(why, n, "%s", status.ok() ? "" : isobit::last_error());
   return status.code();

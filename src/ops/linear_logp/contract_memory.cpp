@@ -63,8 +63,8 @@ Status check_partition(const char* name, MergeInput* merge, int64_t vocab, int64
   for (int32_t i = 0; i < merge->count; ++i) {
     const isobit_linear_logp_state& listed = merge->listed[i];
     if (listed.count < 0 || listed.count > vocab || listed.first_id < 0 || listed.first_id > kMaxVocab) {
-      return refuse(name, "ranges within [0, V)", "%s[%d]: first_id %lld, count %lld", name, i,
-                    number(listed.first_id), number(listed.count));
+      return refuse(name, "ranges within [0, V)", "%s[%d]: first_id %lld, count %lld", name, i, number(listed.first_id),
+                    number(listed.count));
     }
     if (listed.count == 0) continue;
     if (listed.data == nullptr && rows > 0) {

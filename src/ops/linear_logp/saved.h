@@ -24,16 +24,12 @@ ISOBIT_HD SavedArrays saved_arrays(void* saved, int64_t rows) {
   const int64_t stride = saved_stride(rows);
   auto* const words = static_cast<int32_t*>(saved);
   auto* const floats = static_cast<float*>(saved);
-  return {words,
-          floats + stride,
-          floats + 2 * stride,
-          words + 3 * stride,
-          floats + 4 * stride,
-          words + 5 * stride};
+  return {words, floats + stride, floats + 2 * stride, words + 3 * stride, floats + 4 * stride, words + 5 * stride};
 }
 
 ISOBIT_HD RowRecord load_record(const SavedArrays& saved, int64_t row) {
-  return {{saved.r[row], saved.s[row], saved.q[row]}, {saved.others_r[row], saved.others_s[row], 0.0f}, saved.lead[row]};
+  return {
+      {saved.r[row], saved.s[row], saved.q[row]}, {saved.others_r[row], saved.others_s[row], 0.0f}, saved.lead[row]};
 }
 
 ISOBIT_HD void store_record(const SavedArrays& saved, int64_t row, const RowRecord& record) {

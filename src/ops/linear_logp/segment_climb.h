@@ -7,8 +7,8 @@
 
 namespace isobit::linear_logp {
 
-// Takes the sums of segment nodes in ascending order, without gaps, `count` values each, and leaves the node `root` that
-// they are together. Memory of the caller: [kSegmentLevels][count].
+// Takes the sums of segment nodes in ascending order, without gaps, `count` values each, and leaves the node `root`
+// that they are together. Memory of the caller: [kSegmentLevels][count].
 class SegmentClimb {
  public:
   SegmentClimb(NodeId root, int64_t vocab, float* levels, int64_t count)

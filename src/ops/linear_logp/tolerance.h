@@ -41,4 +41,20 @@ inline double logit_bound(int64_t width, double absolute_sum, double logit, doub
   return dot / temperature + 8.0 * kErrorUnit * std::fabs(logit);
 }
 
+// A gradient of a dot product before it enters the sums: its own rounding to bf16, and `share` = p times the upstream
+// gradients it meets, (sum of |d_logp| + |d_lse| + |d_entropy| (|log p| + entropy + 1)) / T, off by the logits' errors
+// and some 2^-14 of the entropy's and the softcap's.
+inline double dt_bound(double dt, double share, double logit_error) {
+  return 0x1.02p-9 * std::fabs(dt) + share * (4.0 * logit_error + 0x1p-14);
+}
+
+// A chain of `terms` products of the gradients: truncation as in logit_bound, and one rounding a piece and tree level.
+inline double gradient_sum_bound(int64_t terms, double absolute_sum) {
+  const double steps = std::ceil(static_cast<double>(terms < 8192 ? terms : 8192) / 16.0);
+  return (steps * (17.0 * 0x1p-25 + 0x1p-23) + 32.0 * kErrorUnit) * absolute_sum;
+}
+
+// 1 - p of a row's lead in fp32: the others' sum and the row's sum, the two normalisations, and the share itself.
+constexpr double confident_error(int64_t vocab) { return kErrorUnit * (2.0 * sum_error(vocab) + 6.0); }
+
 }  // namespace isobit::linear_logp

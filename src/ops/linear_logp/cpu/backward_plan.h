@@ -1,7 +1,7 @@
 // How a backward call is cut into jobs, and where they keep their data in the caller's workspace.
 //
-// A job is a block of valid rows against all ids (d_hidden) or a block of ids against all valid rows (d_weight, d_bias).
-// Both recompute the logits of their tiles, so nothing grows with N times V and jobs share no sums.
+// A job is a block of valid rows against all ids (d_hidden) or a block of ids against all valid rows (d_weight,
+// d_bias). Both recompute the logits of their tiles, so nothing grows with N times V and jobs share no sums.
 #pragma once
 
 #include "ops/linear_logp/backward_contract.h"

@@ -41,10 +41,9 @@ void form_tile(const BackwardParams& p, const GradientTile& tile) {
       const float t = tile.dot[r * tile.dot_row_stride + v * tile.dot_id_stride];
       const LogitAndSlope logit =
           finish_logit_and_slope(t, f.bias != nullptr ? &bias : nullptr, f.softcap, row.temperature);
-      const GradientTarget target =
-          gradient_target(row.gradient, sum_of(p, row, id, true), sum_of(p, row, id, false));
-      const float dz = gradient_of_target<kEntropy>(row.gradient, target, logit.z, id == row.record.lead,
-                                                    row.record.others);
+      const GradientTarget target = gradient_target(row.gradient, sum_of(p, row, id, true), sum_of(p, row, id, false));
+      const float dz =
+          gradient_of_target<kEntropy>(row.gradient, target, logit.z, id == row.record.lead, row.record.others);
       tile.dt[r * tile.dt_row_stride + v * tile.dt_id_stride] = gradient_of_dot(dz, logit.slope, f.softcap);
     }
   }

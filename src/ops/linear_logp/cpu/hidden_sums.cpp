@@ -16,7 +16,8 @@ using isobit::cpu::kTileColumns;
 
 class HiddenSums {
  public:
-  HiddenSums(const BackwardParams& p, int64_t count, const JobData& job) : p_(p), f_(p.forward), count_(count), job_(job) {}
+  HiddenSums(const BackwardParams& p, int64_t count, const JobData& job)
+      : p_(p), f_(p.forward), count_(count), job_(job) {}
 
   void load(void* saved, const int64_t* valid) const {
     for (int64_t r = 0; r < count_; ++r) {
@@ -78,7 +79,8 @@ class HiddenSums {
       const IdRange tile = {id, std::min<int64_t>(id + kTileColumns, ids.end)};
       isobit::cpu::multiply_tile(job_.decoded, count_, weight_matrix(f_), id - f_.first_id,
                                  static_cast<int>(tile.size()), job_.dot, kTileColumns, job_.scratch);
-      form_gradients(p_, {job_.rows, count_, tile, job_.dot, kTileColumns, 1, job_.dt + (id - ids.begin), kChainTile, 1});
+      form_gradients(p_,
+                     {job_.rows, count_, tile, job_.dot, kTileColumns, 1, job_.dt + (id - ids.begin), kChainTile, 1});
     }
   }
 

@@ -35,8 +35,10 @@ class WeightSums {
   void sum_piece(int64_t first, int64_t last) const {
     for (int64_t begin = first; begin < last; begin += kChainTile) {
       const int64_t count = std::min(begin + kChainTile, last) - begin;
-      for (int64_t at = 0; at < count; at += kTileColumns) form(begin + at, at, std::min<int64_t>(count - at, kTileColumns));
-      isobit::cpu::decode_rows({job_.dt, ids_.size(), count, kChainTile, Format::kBf16}, 0, ids_.size(), job_.decoded_dt);
+      for (int64_t at = 0; at < count; at += kTileColumns)
+        form(begin + at, at, std::min<int64_t>(count - at, kTileColumns));
+      isobit::cpu::decode_rows({job_.dt, ids_.size(), count, kChainTile, Format::kBf16}, 0, ids_.size(),
+                               job_.decoded_dt);
       for (int64_t h = 0; h < f_.width && p_.wants_weight; h += kTileColumns) {
         const auto columns = static_cast<int>(std::min<int64_t>(kTileColumns, f_.width - h));
         transpose(begin, count, h, columns);
@@ -68,9 +70,7 @@ class WeightSums {
     form_gradients(p_, {job_.rows, count, ids_, job_.dot, 1, kTileColumns, job_.dt + at, 1, kChainTile});
   }
 
-  const uint16_t* hidden(int64_t row) const {
-    return static_cast<const uint16_t*>(f_.hidden) + row * f_.hidden_stride;
-  }
+  const uint16_t* hidden(int64_t row) const { return static_cast<const uint16_t*>(f_.hidden) + row * f_.hidden_stride; }
 
   void transpose(int64_t first, int64_t count, int64_t h, int columns) const {
     for (int64_t r = 0; r < count; ++r) {
