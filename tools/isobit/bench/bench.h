@@ -47,6 +47,8 @@ void require_ok(isobit_status status);
 
 std::unique_ptr<Workload> make_linear_logp_forward(const BenchCase& bench_case);
 std::vector<Shape> linear_logp_forward_figures(isobit_device_type device);
+std::unique_ptr<Workload> make_linear_logp_forward_backward(const BenchCase& bench_case);
+std::vector<Shape> linear_logp_backward_figures(isobit_device_type device);
 std::unique_ptr<Workload> make_geglu_forward(const BenchCase& bench_case);
 std::unique_ptr<Workload> make_geglu_backward(const BenchCase& bench_case);
 std::unique_ptr<Workload> make_nvfp4_quantize(const BenchCase& bench_case);

@@ -18,6 +18,7 @@ struct Row {
 
 constexpr Row kChecks[] = {
     {"linear_logp", check_linear_logp},
+    {"linear_logp_backward", check_linear_logp_backward},
 };
 
 struct Request {

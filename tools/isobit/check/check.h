@@ -26,5 +26,6 @@ struct CheckOptions {
 using CheckFunction = void (*)(const CheckOptions& options, CheckReport& report);
 
 void check_linear_logp(const CheckOptions& options, CheckReport& report);
+void check_linear_logp_backward(const CheckOptions& options, CheckReport& report);
 
 }  // namespace isobit::cli

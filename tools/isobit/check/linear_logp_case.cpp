@@ -37,6 +37,13 @@ std::vector<int64_t> random_targets(const LogpShape& shape, uint64_t seed, bool 
   return ids;
 }
 
+std::vector<double> to_doubles(const std::vector<uint16_t>& values, isobit_dtype dtype) {
+  std::vector<double> out;
+  out.reserve(values.size());
+  for (const uint16_t x : values) out.push_back(dtype == ISOBIT_BF16 ? bf16_to_float(x) : fp16_to_float(x));
+  return out;
+}
+
 void require_ok(isobit_status status) {
   if (status != ISOBIT_OK) throw std::runtime_error(isobit_last_error());
 }
@@ -170,6 +177,12 @@ isobit_linear_logp_args LogpCase::arguments(const LogpCall& call, const Operands
   return args;
 }
 
+isobit_linear_logp_args LogpCase::inputs(int64_t first, int64_t rows) const {
+  isobit_linear_logp_args args = arguments({.first_row = first, .rows = rows}, {hidden_, weight_});
+  args.hidden.data = hidden_.data() + first * shape_.h;
+  return args;
+}
+
 RowBytes LogpCase::whole(const LogpCall& call) const {
   std::vector<uint16_t> rows = hidden_.host();
   if (call.nan_neighbours) {
@@ -239,6 +252,25 @@ RowBytes LogpCase::sharded(const LogpCall& call, const std::vector<int64_t>& cut
     synchronise(place_);
   }
   return outputs.download();
+}
+
+linear_logp::ReferenceProblem reference_of(const LogpCase& c) {
+  linear_logp::ReferenceProblem r;
+  r.rows = c.shape().n;
+  r.width = c.shape().h;
+  r.vocab = c.shape().v;
+  r.targets = c.shape().k;
+  r.top = 0;
+  r.hidden = to_doubles(c.hidden(), c.options().dtype);
+  r.weight = to_doubles(c.weight(), c.options().dtype);
+  r.bias.assign(c.bias().begin(), c.bias().end());
+  r.temperature.assign(static_cast<size_t>(r.rows), c.options().temperature);
+  if (c.options().row_temperature) r.temperature.assign(c.temperature().begin(), c.temperature().end());
+  r.target = c.target();
+  r.softcap = c.options().softcap;
+  r.use_ignore_index = true;
+  r.ignore_index = -100;
+  return r;
 }
 
 }  // namespace isobit::cli

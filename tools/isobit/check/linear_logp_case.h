@@ -9,6 +9,7 @@
 
 #include "device.h"
 #include "kernels.h"
+#include "ops/linear_logp/reference.h"
 
 namespace isobit::cli {
 
@@ -64,6 +65,8 @@ class LogpCase {
 
   const LogpShape& shape() const { return shape_; }
   const LogpOptions& options() const { return options_; }
+  // Inputs of a call over rows [first, first + rows) as they lie on the place; outputs and workspace are the caller's.
+  isobit_linear_logp_args inputs(int64_t first, int64_t rows) const;
   RowBytes whole(const LogpCall& call) const;
   // Cuts [0, V) at ascending ids. `swap_states` hands the merge two shards' states the wrong way round.
   RowBytes sharded(const LogpCall& call, const std::vector<int64_t>& cuts, bool swap_states) const;
@@ -92,5 +95,8 @@ class LogpCase {
   Placed<float> temperature_;  // [N]
   Placed<int64_t> target_;     // [N, K]
 };
+
+// The same problem for the oracle.
+linear_logp::ReferenceProblem reference_of(const LogpCase& c);
 
 }  // namespace isobit::cli

@@ -15,32 +15,6 @@ namespace {
 
 namespace op = isobit::linear_logp;
 
-std::vector<double> to_doubles(const std::vector<uint16_t>& values, isobit_dtype dtype) {
-  std::vector<double> out;
-  out.reserve(values.size());
-  for (const uint16_t x : values) out.push_back(dtype == ISOBIT_BF16 ? bf16_to_float(x) : fp16_to_float(x));
-  return out;
-}
-
-op::ReferenceProblem reference_of(const LogpCase& c) {
-  op::ReferenceProblem r;
-  r.rows = c.shape().n;
-  r.width = c.shape().h;
-  r.vocab = c.shape().v;
-  r.targets = c.shape().k;
-  r.top = 0;
-  r.hidden = to_doubles(c.hidden(), c.options().dtype);
-  r.weight = to_doubles(c.weight(), c.options().dtype);
-  r.bias.assign(c.bias().begin(), c.bias().end());
-  r.temperature.assign(static_cast<size_t>(r.rows), c.options().temperature);
-  if (c.options().row_temperature) r.temperature.assign(c.temperature().begin(), c.temperature().end());
-  r.target = c.target();
-  r.softcap = c.options().softcap;
-  r.use_ignore_index = true;
-  r.ignore_index = -100;
-  return r;
-}
-
 // Compares one row's values; errors are in units of their bounds, so the result's bound is 1.
 class RowCheck {
  public:

@@ -13,8 +13,20 @@ constexpr ForwardShape kCpuShapes[] = {
     {1, 640, 262144}, {8, 640, 262144}, {64, 640, 262144}, {64, 896, 151936}, {64, 4096, 32768}, {256, 768, 50257},
 };
 
+constexpr ForwardShape kGpuBackwardShapes[] = {
+    {4096, 2048, 131072},
+    {4096, 4096, 151936},
+    {8192, 4096, 151936},
+};
+constexpr ForwardShape kCpuBackwardShapes[] = {
+    {64, 640, 32768},
+    {256, 640, 8192},
+};
+
 }  // namespace
 
+std::span<const ForwardShape> gpu_backward_shapes() { return kGpuBackwardShapes; }
+std::span<const ForwardShape> cpu_backward_shapes() { return kCpuBackwardShapes; }
 std::span<const ForwardShape> gpu_forward_shapes() { return kGpuShapes; }
 std::span<const ForwardShape> cpu_forward_shapes() { return kCpuShapes; }
 

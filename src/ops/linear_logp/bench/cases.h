@@ -14,6 +14,10 @@ struct ForwardShape {
 std::span<const ForwardShape> gpu_forward_shapes();
 std::span<const ForwardShape> cpu_forward_shapes();
 
+// The same for forward and backward in one call.
+std::span<const ForwardShape> gpu_backward_shapes();
+std::span<const ForwardShape> cpu_backward_shapes();
+
 // Bytes read and written at least once: 16-bit operands, int64 targets, logp and lse.
 double forward_bytes(const ForwardShape& shape);
 

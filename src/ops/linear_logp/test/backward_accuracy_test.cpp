@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ops/linear_logp/backward_bounds.h"
 #include "ops/linear_logp/saved.h"
 #include "ops/linear_logp/test/backward_problem.h"
 #include "ops/linear_logp/tolerance.h"
@@ -68,78 +69,23 @@ TEST(BackwardReference, IsTheDerivativeOfTheForwardOracle) {
   }
 }
 
-// Bounds of dt of one row.
-std::vector<double> dt_bounds(const ReferenceProblem& problem, const ReferenceUpstream& upstream, int64_t row,
-                              const std::vector<double>& dt) {
-  const std::vector<double> logits = reference_logits(problem, row);
-  const ReferenceRow values = reference_row(problem, row);
-  double logp_sum = 0;
-  for (int64_t k = 0; k < problem.targets && !upstream.logp.empty(); ++k) {
-    logp_sum += std::fabs(upstream.logp[row * problem.targets + k]);
-  }
-  const double lse = upstream.lse.empty() ? 0 : std::fabs(upstream.lse[row]);
-  const double entropy = upstream.entropy.empty() ? 0 : std::fabs(upstream.entropy[row]);
-  std::vector<double> bounds;
-  for (int64_t v = 0; v < problem.vocab; ++v) {
-    double absolute = 0;
-    for (int64_t k = 0; k < problem.width; ++k) {
-      absolute += std::fabs(problem.hidden[row * problem.width + k] * problem.weight[v * problem.width + k]);
-    }
-    const double temperature = problem.temperature[row];
-    const double log_p = logits[v] - values.lse;
-    const double share = std::exp(log_p) * (logp_sum + lse + entropy * (std::fabs(log_p) + values.entropy + 1));
-    bounds.push_back(
-        dt_bound(dt[v], share / temperature, logit_bound(problem.width, absolute, logits[v], temperature)));
-  }
-  return bounds;
-}
-
 // The largest error of a call as a part of its bound.
 double worst_share(const Problem& p, const UpstreamValues& values, const Gradients& got) {
   const ReferenceProblem problem = p.reference();
   const ReferenceUpstream upstream = reference_upstream(values);
   const ReferenceGradients want = reference_gradients(problem, upstream);
-  const auto [rows, width, vocab, targets] = p.shape;
-  std::vector<double> bounds;
-  for (int64_t n = 0; n < rows; ++n) {
-    const std::vector<double> dt(want.dt.begin() + n * vocab, want.dt.begin() + (n + 1) * vocab);
-    const bool valid = reference_row_kind(problem, n) == ReferenceRowKind::kValid;
-    const std::vector<double> row = valid ? dt_bounds(problem, upstream, n, dt) : std::vector<double>(vocab, 0.0);
-    bounds.insert(bounds.end(), row.begin(), row.end());
-  }
+  const GradientBounds bounds = gradient_bounds(problem, upstream, want);
   double worst = 0;
-  const auto compare = [&](double value, double expected, double bound) {
-    if (bound == 0) {
-      EXPECT_EQ(value, expected);
-    } else {
-      worst = std::max(worst, std::fabs(value - expected) / bound);
+  const auto compare = [&](const Guarded& memory, const std::vector<double>& expected,
+                           const std::vector<double>& bound) {
+    for (size_t i = 0; i < memory.bytes() / 4; ++i) {
+      const double error = std::fabs(memory.as<float>()[i] - expected[i]);
+      if (error > 0) worst = std::max(worst, error / bound[i]);
     }
   };
-  for (int64_t n = 0; n < rows; ++n) {
-    for (int64_t k = 0; k < width; ++k) {
-      double bound = 0;
-      double absolute = 0;
-      for (int64_t v = 0; v < vocab; ++v) {
-        bound += bounds[n * vocab + v] * std::fabs(problem.weight[v * width + k]);
-        absolute += std::fabs(want.dt[n * vocab + v] * problem.weight[v * width + k]);
-      }
-      compare(got.hidden_at(n, k), want.d_hidden[n * width + k], bound + gradient_sum_bound(vocab, absolute));
-    }
-  }
-  for (int64_t v = 0; v < vocab; ++v) {
-    double bias_bound = 0;
-    for (int64_t n = 0; n < rows; ++n) bias_bound += 1.01 * bounds[n * vocab + v];
-    for (int64_t k = 0; k < width; ++k) {
-      double bound = 0;
-      double absolute = 0;
-      for (int64_t n = 0; n < rows; ++n) {
-        bound += bounds[n * vocab + v] * std::fabs(problem.hidden[n * width + k]);
-        absolute += std::fabs(want.dt[n * vocab + v] * problem.hidden[n * width + k]);
-      }
-      compare(got.weight_at(v, k), want.d_weight[v * width + k], bound + gradient_sum_bound(rows, absolute));
-    }
-    if ((got.wanted & kBiasGradient) != 0) compare(got.bias_at(v), want.d_bias[v], bias_bound);
-  }
+  compare(got.hidden, want.d_hidden, bounds.d_hidden);
+  compare(got.weight, want.d_weight, bounds.d_weight);
+  compare(got.bias, want.d_bias, bounds.d_bias);
   return worst;
 }
 
