@@ -9,6 +9,7 @@ from ._geglu import geglu, geglu_backward
 from ._kernels import Kernel, build_info, has_cuda, kernels
 from ._library import Error, InvalidArgumentError
 from ._linear_logp import LinearLogp, Shard, linear_logp, linear_logp_merge, linear_logp_shard, linear_logp_validate
+from ._linear_logp_backward import LinearLogpGradients, linear_logp_backward, linear_logp_save
 from ._nvfp4 import Nvfp4Matrix, nvfp4_geglu, nvfp4_linear, nvfp4_quantize
 from ._tensor import from_bf16, to_bf16
 
@@ -19,6 +20,7 @@ __all__ = [
     "InvalidArgumentError",
     "Kernel",
     "LinearLogp",
+    "LinearLogpGradients",
     "Nvfp4Matrix",
     "Shard",
     "build_info",
@@ -28,7 +30,9 @@ __all__ = [
     "has_cuda",
     "kernels",
     "linear_logp",
+    "linear_logp_backward",
     "linear_logp_merge",
+    "linear_logp_save",
     "linear_logp_shard",
     "linear_logp_validate",
     "nvfp4_geglu",

@@ -37,7 +37,8 @@ _PER_TARGET = ("logp", "rank", "target_logit")
 _WANTED = (*_PER_TARGET, "lse", "entropy")
 
 
-def _outputs(target: np.ndarray, want: Sequence[str], top: int) -> LinearLogp:
+def outputs_of(target: np.ndarray, want: Sequence[str], top: int) -> LinearLogp:
+    """New arrays for the outputs in `want`."""
     for name in want:
         if name not in _WANTED:
             raise ValueError(f"want: expected names out of {', '.join(_WANTED)}, got {name!r}")
@@ -52,29 +53,33 @@ def _outputs(target: np.ndarray, want: Sequence[str], top: int) -> LinearLogp:
     return LinearLogp(**made)
 
 
+def fill(args: LinearLogpArgs, hidden, weight, target, outputs, *, bias=None, temperature, softcap, ignore_index,
+         vocab_size, first_id=0) -> None:  # fmt: skip
+    """The arrays and options of a call; they must outlive it."""
+    args.first_id, args.vocab_size = first_id, vocab_size
+    args.softcap, args.temperature_value = softcap, 1.0
+    args.hidden = view("hidden", hidden)
+    args.weight = view("weight", weight)
+    args.bias = view("bias", bias)
+    args.target = view("target", target)
+    if isinstance(temperature, np.ndarray):
+        args.temperature = view("temperature", temperature)
+    else:
+        args.temperature_value = temperature
+    if ignore_index is not None:
+        args.use_ignore_index = 1
+        args.ignore_index = ignore_index
+    for name in LinearLogp._fields:
+        setattr(args, name, view(name, getattr(outputs, name)))
+
+
 class _Call:
     """An argument struct and the arrays that it points to."""
 
-    def __init__(self, hidden, weight, target, outputs, *, bias=None, temperature, softcap, ignore_index, vocab_size,
-                 first_id=0, kernel=None, threads=0):  # fmt: skip
-        args = start(LinearLogpArgs, kernel, threads)
-        args.first_id, args.vocab_size = first_id, vocab_size
-        args.softcap, args.temperature_value = softcap, 1.0
-        args.hidden = view("hidden", hidden)
-        args.weight = view("weight", weight)
-        args.bias = view("bias", bias)
-        args.target = view("target", target)
-        if isinstance(temperature, np.ndarray):
-            args.temperature = view("temperature", temperature)
-        else:
-            args.temperature_value = temperature
-        if ignore_index is not None:
-            args.use_ignore_index = 1
-            args.ignore_index = ignore_index
-        for name in LinearLogp._fields:
-            setattr(args, name, view(name, getattr(outputs, name)))
-        self.args = args
-        self.keep = (hidden, weight, bias, target, temperature, outputs)
+    def __init__(self, *arrays, kernel=None, threads=0, **options):
+        self.args = start(LinearLogpArgs, kernel, threads)
+        fill(self.args, *arrays, **options)
+        self.keep = (arrays, options)
 
     def add_workspace(self, limit: int | None) -> None:
         minimum, recommended = ctypes.c_size_t(), ctypes.c_size_t()
@@ -127,7 +132,7 @@ def linear_logp(
     Raises:
         InvalidArgumentError (a ValueError), Error: the library's message. TypeError: not an array of a known dtype.
     """
-    outputs = _outputs(target, want, top)
+    outputs = outputs_of(target, want, top)
     call = _Call(hidden, weight, target, outputs, bias=bias, temperature=temperature, softcap=softcap,
                  ignore_index=ignore_index, vocab_size=vocab_size, kernel=kernel, threads=threads)  # fmt: skip
     call.add_workspace(workspace_limit)
@@ -148,7 +153,7 @@ def linear_logp_validate(
 
     Arguments as in linear_logp; a target is bad outside [0, V), a temperature unless it is above 0.
     """
-    outputs = _outputs(target, ("logp",), 0)
+    outputs = outputs_of(target, ("logp",), 0)
     call = _Call(hidden, weight, target, outputs, temperature=temperature, softcap=0.0, ignore_index=ignore_index,
                  vocab_size=vocab_size)  # fmt: skip
     row = ctypes.c_int64()
@@ -178,7 +183,7 @@ def linear_logp_shard(
     Arguments as in linear_logp; ``want`` says what the merge will be asked for. With "rank" in it, target_logit
     (float32, shape of target) holds the logit of every target, gathered from a first round without rank.
     """
-    outputs = _outputs(target, [name for name in want if name != "target_logit"], 0)._replace(target_logit=target_logit)
+    outputs = outputs_of(target, [name for name in want if name != "target_logit"], 0)._replace(target_logit=target_logit)
     call = _Call(hidden, weight, target, outputs, bias=bias, temperature=temperature, softcap=softcap,
                  ignore_index=ignore_index, vocab_size=vocab_size, first_id=first_id, kernel=kernel,
                  threads=threads)  # fmt: skip
@@ -205,7 +210,7 @@ def linear_logp_merge(
     The shards must partition the ids [0, vocab_size); target, ignore_index, temperature, softcap and want as they were
     given to linear_logp_shard.
     """
-    outputs = _outputs(target, want, 0)
+    outputs = outputs_of(target, want, 0)
     call = _Call(None, None, target, outputs, temperature=temperature, softcap=softcap, ignore_index=ignore_index,
                  vocab_size=vocab_size)  # fmt: skip
     states = (LinearLogpState * len(shards))(

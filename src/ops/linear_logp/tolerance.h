@@ -45,7 +45,7 @@ inline double logit_bound(int64_t width, double absolute_sum, double logit, doub
 // gradients it meets, (sum of |d_logp| + |d_lse| + |d_entropy| (|log p| + entropy + 1)) / T, off by the logits' errors
 // and some 2^-14 of the entropy's and the softcap's.
 inline double dt_bound(double dt, double share, double logit_error) {
-  return 0x1.02p-9 * std::fabs(dt) + share * (4.0 * logit_error + 0x1p-14);
+  return 0x1.02p-8 * std::fabs(dt) + share * (4.0 * logit_error + 0x1p-14);
 }
 
 // A chain of `terms` products of the gradients: truncation as in logit_bound, and one rounding a piece and tree level.
