@@ -183,7 +183,9 @@ def linear_logp_shard(
     Arguments as in linear_logp; ``want`` says what the merge will be asked for. With "rank" in it, target_logit
     (float32, shape of target) holds the logit of every target, gathered from a first round without rank.
     """
-    outputs = outputs_of(target, [name for name in want if name != "target_logit"], 0)._replace(target_logit=target_logit)
+    outputs = outputs_of(target, [name for name in want if name != "target_logit"], 0)._replace(
+        target_logit=target_logit
+    )
     call = _Call(hidden, weight, target, outputs, bias=bias, temperature=temperature, softcap=softcap,
                  ignore_index=ignore_index, vocab_size=vocab_size, first_id=first_id, kernel=kernel,
                  threads=threads)  # fmt: skip

@@ -100,19 +100,13 @@ def linear_logp_backward(
 ) -> LinearLogpGradients:
     """Gradients of hidden, weight and bias from those of logp, lse and entropy; the logits are computed again.
 
-    Args:
-        hidden, weight, bias, temperature, softcap, ignore_index, vocab_size, kernel, threads, workspace_limit: as in
-            linear_logp; hidden and weight bfloat16.
-        target: [N] or [N, K], int32 or int64.
-        d_logp: float32, shape of target; d_lse, d_entropy: float32 [N]. Any strides, 0 too (np.broadcast_to). One that
-            is absent counts as 0; at least one is there.
-        want: names out of hidden, weight, bias.
-        dtype: of the gradients: np.float32, or np.uint16 for bfloat16 bits.
-        accumulate: float32 weight and bias (either) to add to, in place and as the first addend; they are returned.
-            Calls split at multiples of 8,192 valid rows then give the bits of one call.
-        saved: what linear_logp_save returned for the same inputs; None: computed again.
-        subtract_p: of the pass that saves. False: 1 - p of a row's likeliest target is the other ids' share of the sum,
-            right however confident the row is; True: 1 - p in float32.
+    hidden and weight are bfloat16; they and the options as in linear_logp. d_logp is float32 of the shape of target,
+    d_lse and d_entropy float32 [N], any strides, 0 too (np.broadcast_to). One that is absent is 0; at least one is
+    there. ``want`` is out of hidden, weight, bias; ``dtype`` of the gradients np.float32, or np.uint16 for bfloat16
+    bits. ``accumulate`` holds float32 weight and bias (either) to add to, in place and as the first addend; calls split
+    at multiples of 8,192 valid rows then give the bits of one call. ``saved`` is what linear_logp_save returned for the
+    same inputs; None: computed again. ``subtract_p`` belongs to the pass that saves. False: 1 - p of a row's likeliest
+    target is the other ids' share of the sum, right however confident the row is; True: 1 - p in float32.
 
     Returns:
         LinearLogpGradients. An ignored row's gradient is +0 and its hidden state unused; a row with a target outside
