@@ -55,11 +55,16 @@ function(isobit_configure_device target)
                         POSITION_INDEPENDENT_CODE ON CUDA_RUNTIME_LIBRARY Static)
 endfunction()
 
-# isobit_add_kernel(OP FOLDER SOURCES a.cu ... ARCHS 90a ...): one OBJECT library per operator and architecture folder,
-# and the PTX text of every source and architecture in ${PROJECT_BINARY_DIR}/ptx/OP/FOLDER (what the interpreter runs).
+# isobit_add_kernel(OP FOLDER SOURCES a.cu ... ARCHS 90a ... [STUB no_cuda.cpp]): one OBJECT library per operator and
+# architecture folder, and the PTX text of every source and architecture in ${PROJECT_BINARY_DIR}/ptx/OP/FOLDER (what the
+# interpreter runs). Where the user's architectures leave nothing of it, the stub takes its place in isobit_OP.
 function(isobit_add_kernel op folder)
-  cmake_parse_arguments(arg "" "" "SOURCES;ARCHS" ${ARGN})
+  cmake_parse_arguments(arg "" "STUB" "SOURCES;ARCHS" ${ARGN})
   isobit_filter_archs(archs ${arg_ARCHS})
+  if(NOT archs AND arg_STUB)
+    target_sources(isobit_${op} PRIVATE ${arg_STUB})
+    return()
+  endif()
   if(NOT archs)
     message(FATAL_ERROR "isobit: ISOBIT_CUDA_ARCHS=${ISOBIT_CUDA_ARCHS} leaves nothing of ${op}/${folder} (${arg_ARCHS})")
   endif()

@@ -184,6 +184,8 @@ WATCHED = {
         ("geglu_[a-z]+_tile<(Bf16|Fp16), tanh> sm_103=40",),
         128,
     ),
+    "src/ops/nvfp4_geglu/sm100/launch.cu": (("100f", "103a", "110a", "110f"), ("nvfp4_geglu_scaled=168",), 320),
+    "src/ops/nvfp4_linear/sm100/launch.cu": (("100f", "103a", "110a", "110f"), ("nvfp4_linear_scaled=168",), 320),
 }
 
 
@@ -193,7 +195,13 @@ WATCHED_CODE = {
         "cuda": (("90",), ("merge_rows=LDG",)),
         "sm80": (("80", "90", "120"), ("leaf_kernel=HMMA",)),
         "sm90": (("90a",), ("tile_kernel=HGMMA,UTMALDG", "stream_kernel=HGMMA,UTMALDG")),
-    }
+    },
+    "nvfp4_geglu": {
+        "sm100": (("100f", "103a", "110a", "110f"), ("nvfp4_geglu_scaled=UTCOMMA,UTCCP,LDTM,UTMALDG",)),
+    },
+    "nvfp4_linear": {
+        "sm100": (("100f", "103a", "110a", "110f"), ("nvfp4_linear_scaled=UTCOMMA,UTCCP,LDTM,UTMALDG",)),
+    },
 }
 
 

@@ -46,10 +46,12 @@ class Ring {
   }
 
   __device__ __forceinline__ uint32_t full(uint32_t stage) const { return barriers_ + 8 * stage; }
+  __device__ __forceinline__ uint32_t empty(uint32_t stage) const { return barriers_ + 8 * (kStages + stage); }
 
-  // Filling side: waits until the stage is free and announces its bytes.
+  // Filling side: waits until the stage is free, and announces its bytes.
+  __device__ __forceinline__ void wait_empty(RingPosition<kStages> at) const { wait(empty(at.stage), at.parity ^ 1); }
   __device__ __forceinline__ void acquire(RingPosition<kStages> at, uint32_t bytes) const {
-    wait(empty(at.stage), at.parity ^ 1);
+    wait_empty(at);
     ptx::mbarrier_arrive_expect(full(at.stage), bytes);
   }
   // Using side.
@@ -57,7 +59,6 @@ class Ring {
   __device__ __forceinline__ void release(uint32_t stage) const { ptx::mbarrier_arrive(empty(stage)); }
 
  private:
-  __device__ __forceinline__ uint32_t empty(uint32_t stage) const { return barriers_ + 8 * (kStages + stage); }
   static __device__ __forceinline__ void wait(uint32_t barrier, uint32_t parity) {
     while (!ptx::mbarrier_try_wait(barrier, parity)) {
     }

@@ -13,10 +13,10 @@ namespace isobit::test {
 // Compared is every byte of the arena: outputs, their padding, and what must not be written.
 template <class Problem>
 void expect_cpu_bytes_emulated(const std::string& ptx_folder, const char* kernel,
-                               const typename Problem::ShapeType& shape) {
+                               const typename Problem::ShapeType& shape, const ptx::EmulationOptions& options = {}) {
   Problem cpu(shape);
   ASSERT_EQ(cpu.run_cpu(), ISOBIT_OK) << isobit_last_error();
-  ptx::for_each_schedule(ptx_folder, {}, [&](ptx::EmulatedRuntime& emulated, const ptx::ScheduleCase& schedule) {
+  ptx::for_each_schedule(ptx_folder, options, [&](ptx::EmulatedRuntime& emulated, const ptx::ScheduleCase& schedule) {
     Problem gpu(shape);
     const ptx::DeviceBuffer memory = emulated.upload(gpu.arena.bytes.data(), gpu.arena.bytes.size());
     typename Problem::Args args = gpu.args(memory.data(), {ISOBIT_CUDA, 0});

@@ -67,6 +67,10 @@ void Packed::fill(Random* random, ScaleValues values) {
     for (int64_t i = 0; i < shape_.k / 2; ++i) *code_byte(row, 2 * i) = static_cast<uint8_t>(random->bits());
     for (int64_t block = 0; block < shape_.k / 16; ++block) {
       const auto any = static_cast<uint8_t>(random->bits());
+      if (values == ScaleValues::kExact || values == ScaleValues::kWide) {
+        *scale_byte(row, block) = values == ScaleValues::kExact ? 0x30 + any % 3 * 8 : 0x08 + any % 0x70;
+        continue;
+      }
       *scale_byte(row, block) = values == ScaleValues::kAny && random->bits() % 4 == 0 ? any : 0x20 + any % 32;
     }
   }

@@ -46,6 +46,8 @@ class Arena {
 
 enum class ScaleValues {
   kPlain,  // 2^-3 to 2^1
+  kExact,  // 2^-1, 1 or 2: products are multiples of 1/16 of at most 144, so sums of 2^12 of them are exact in fp32
+  kWide,   // 2^-6 to 2^7: sums of products that fp32 cannot hold
   kAny     // any byte: NaN, negative, subnormal and the largest too
 };
 

@@ -10,6 +10,13 @@ __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+// A word that an instruction wrote whose writes the compiler does not see.
+__device__ __forceinline__ uint32_t load_shared(uint32_t address) {
+  uint32_t value;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+
 // Relaxed read at device scope: sees what other blocks have written (PTX ISA 9.7.9.8, ld).
 __device__ __forceinline__ uint32_t load_relaxed(const uint32_t* address) {
   uint32_t value;

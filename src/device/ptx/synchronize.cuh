@@ -14,6 +14,19 @@ __device__ __forceinline__ void barrier_arrive(uint32_t id, uint32_t threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// All threads of all blocks of the cluster (PTX ISA 9.7.13.4), and the block's rank in it.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;\n"
+      "barrier.cluster.wait.acquire.aligned;" ::
+          : "memory");
+}
+__device__ __forceinline__ uint32_t cluster_rank() {
+  uint32_t rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
 // Orders this thread's ordinary shared-memory accesses before those of the copy engine and of wgmma
 // (PTX ISA 9.7.13.4, fence.proxy.async).
 __device__ __forceinline__ void fence_proxy_async_shared() {

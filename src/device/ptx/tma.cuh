@@ -25,6 +25,33 @@ __device__ __forceinline__ void tma_load_2d(uint32_t shared, const TensorMap* ma
       : "memory");
 }
 
+__device__ __forceinline__ void tma_load_3d(uint32_t shared, const TensorMap* map, uint32_t barrier, int32_t x,
+                                            int32_t y, int32_t z, L2Hint hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(shared),
+      "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "l"(static_cast<uint64_t>(hint))
+      : "memory");
+}
+
+// The same to the same place of every block of the cluster whose rank is a bit of `blocks`, and to its barrier.
+__device__ __forceinline__ void tma_multicast_2d(uint32_t shared, const TensorMap* map, uint32_t barrier, int32_t x,
+                                                 int32_t y, uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%3, %4}], [%2], %5;" ::"r"(shared),
+      "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
+      : "memory");
+}
+__device__ __forceinline__ void tma_multicast_3d(uint32_t shared, const TensorMap* map, uint32_t barrier, int32_t x,
+                                                 int32_t y, int32_t z, uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(shared),
+      "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks)
+      : "memory");
+}
+
 // Brings the descriptor itself into the cache.
 __device__ __forceinline__ void tma_prefetch(const TensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");

@@ -13,6 +13,9 @@ namespace isobit::nvfp4_geglu {
 inline constexpr const char* kContract = "nvfp4_geglu/sm90-k16-f25/0";
 // Nobody has measured the tensor-core rule of the other architectures: no promise across devices.
 inline constexpr const char* kUnmeasured = "nvfp4_geglu/sm80-unmeasured/0";
+// What the block-scaled instructions make of a sum is not measured either, and it is another rule: one instruction adds
+// four blocks.
+inline constexpr const char* kScaledUnmeasured = "nvfp4_geglu/sm100-unmeasured/0";
 inline constexpr size_t kWorkspaceAlignment = 256;
 
 // Checked parameters; goes to kernels by value.

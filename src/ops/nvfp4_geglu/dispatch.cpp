@@ -6,6 +6,7 @@
 #include "core/entry_points.h"
 #include "ops/nvfp4_geglu/contract.h"
 #include "ops/nvfp4_geglu/cpu/kernel.h"
+#include "ops/nvfp4_geglu/sm100/launch.h"
 #include "ops/nvfp4_geglu/sm80/launch.h"
 
 namespace isobit::nvfp4_geglu {
@@ -15,6 +16,14 @@ constexpr const char* kOp = "nvfp4_geglu";
 
 // The mma.sync kernel has two rows of one name: on SM90 its bits are those of the measured rule.
 constexpr Kernel<Params> kTable[] = {
+    {.info = {kOp, "sm100", "100f, 103a, 110a, 110f", kScaledUnmeasured, ISOBIT_CUDA, 100, 110, kBuiltForSm100},
+     .takes = sm100::takes<1>,
+     .run = sm100::run<1>,
+     .workspace = sm100::workspace},
+    {.info = {kOp, "sm100-pair", "100f, 103a, 110a, 110f", kScaledUnmeasured, ISOBIT_CUDA, 100, 110, kBuiltForSm100},
+     .takes = sm100::takes<2>,
+     .run = sm100::run<2>,
+     .workspace = sm100::workspace},
     {.info = {kOp, "sm80", "90", kContract, ISOBIT_CUDA, 90, 90, kBuiltWithCuda},
      .takes = sm80::takes,
      .run = sm80::run,

@@ -11,7 +11,8 @@ ISOBIT_HD float alpha_of(float x_scale, float weight_scale) {
   return numerics::mul_rn(numerics::usable_global_scale(x_scale), numerics::usable_global_scale(weight_scale));
 }
 
-// The output before its conversion.
-ISOBIT_HD float scaled(float sum, float alpha) { return numerics::canonical_nan(numerics::mul_rn(sum, alpha)); }
+// The output before its conversion. Adding +0 to the product changes nothing but a sum of -0, which a matrix unit may
+// give whose rule nobody measured.
+ISOBIT_HD float scaled(float sum, float alpha) { return numerics::canonical_nan(numerics::fma_rn(sum, alpha, 0.0f)); }
 
 }  // namespace isobit::nvfp4_linear

@@ -2,6 +2,7 @@
 #include "ops/nvfp4_linear/sm80/launch.h"
 
 #include "core/nvfp4_launch.h"
+#include "core/scaled_launch.h"
 #include "ops/nvfp4_linear/sm80/kernel.cuh"
 
 namespace isobit::nvfp4_linear::sm80 {
@@ -31,6 +32,7 @@ const void* kernel_of(isobit_dtype dtype) {
 }  // namespace
 
 Status takes(const Params& params, const DeviceProperties& device) {
+  if (Status s = refuse_in_place_of_scaled_tiles(params.kernel, device); !s.ok()) return s;
   return nvfp4_tiles_fit(params.rows, params.columns, device);
 }
 

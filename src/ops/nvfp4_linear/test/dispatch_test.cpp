@@ -14,9 +14,10 @@ namespace {
 
 class Nvfp4LinearDispatch : public testing::Test {
  protected:
-  isobit_status run(const Shape& shape, void* stream = nullptr) {
+  isobit_status run(const Shape& shape, void* stream = nullptr, const char* kernel = nullptr) {
     Problem problem(shape);
-    const isobit_nvfp4_linear_args args = problem.args(problem.arena.bytes.data(), {ISOBIT_CUDA, 1});
+    isobit_nvfp4_linear_args args = problem.args(problem.arena.bytes.data(), {ISOBIT_CUDA, 1});
+    args.kernel = kernel;
     return isobit_nvfp4_linear(&args, stream);
   }
   void SetUp() override {
@@ -31,7 +32,7 @@ TEST_F(Nvfp4LinearDispatch, OneLaunchWithoutWorkspace) {
   for (const int capability : {80, 86, 89, 90, 100, 103, 110, 120, 121}) {
     recorder_.capabilities[1] = capability;
     recorder_.launches.clear();
-    ASSERT_EQ(run({.rows = 130, .columns = 300, .k = 64}, &stream), ISOBIT_OK) << isobit_last_error();
+    ASSERT_EQ(run({.rows = 130, .columns = 300, .k = 64}, &stream, "sm80"), ISOBIT_OK) << isobit_last_error();
     ASSERT_EQ(recorder_.launches.size(), 1u);
     EXPECT_EQ(recorder_.launches[0].device, 1);
     EXPECT_EQ(recorder_.launches[0].stream, &stream);
