@@ -79,6 +79,34 @@ TEST(Nvfp4GegluScaledEmulated, UnusableScales) {
   expect_cpu_bytes(shape);
 }
 
+// Bytes of `problem`'s rows by a kernel, whatever its sums round to.
+std::string emulated_bytes(Problem* problem, const char* kernel) {
+  ptx::EmulatedRuntime emulated(kPtxFolder, {.capability = 103});
+  const ScopedRuntime scope(&emulated);
+  const ptx::DeviceBuffer memory = emulated.upload(problem->arena.bytes.data(), problem->arena.bytes.size());
+  isobit_nvfp4_geglu_args args = problem->args(memory.data(), {ISOBIT_CUDA, 0});
+  args.kernel = kernel;
+  EXPECT_EQ(isobit_nvfp4_geglu(&args, nullptr), ISOBIT_OK) << isobit_last_error();
+  std::memcpy(problem->arena.bytes.data(), memory.data(), problem->arena.bytes.size());
+  return problem->out_bytes();
+}
+
+// Random scales, so that every sum depends on the order of its additions: rows give the same bytes alone, elsewhere in
+// another number of rows, and by the other schedule.
+TEST(Nvfp4GegluScaledEmulated, RowsDoNotDependOnTheirCall) {
+  Shape shape = {.rows = 150, .width = 144, .k = 576, .x_scale = 1e-4f, .values = ScaleValues::kWide};
+  Problem all(shape), pair(shape);
+  const std::string expected = emulated_bytes(&all, "sm100");
+  EXPECT_TRUE(emulated_bytes(&pair, "sm100-pair") == expected);
+  shape.rows = 3;
+  Problem few(shape);
+  for (int64_t row = 0; row < 2 * shape.width; ++row) few.weight.copy_row(row, all.weight, row);
+  for (int64_t row = 0; row < shape.rows; ++row) few.x.copy_row(row, all.x, 127 + row);
+  few.arena.seal();
+  const size_t bytes = expected.size() / 150;
+  EXPECT_TRUE(emulated_bytes(&few, "sm100") == expected.substr(127 * bytes, 3 * bytes));
+}
+
 // Codes of two calls with equal shapes: how many differ, and by how many steps of E2M1 at most.
 struct CodeDifference {
   int64_t codes = 0, differing = 0, zeros = 0;
@@ -105,7 +133,7 @@ CodeDifference compare_codes(const Problem& a, const Problem& b) {
 // derives the share of codes that this may move.
 TEST(Nvfp4GegluScaledEmulated, RandomOperandsWithinTheBound) {
   const Shape shape = {.rows = 200, .width = 256, .k = 512, .x_scale = 1e-4f, .values = ScaleValues::kWide};
-  const double eta = 2.0 * (512 / 16) * (17 * 0x1p-25 + 0x1p-23);
+  const double eta = 2.0 * static_cast<double>(shape.k) / 16 * (17 * 0x1p-25 + 0x1p-23);
   Problem cpu(shape), gpu(shape);
   ASSERT_EQ(cpu.run_cpu(), ISOBIT_OK);
   ptx::EmulatedRuntime emulated(kPtxFolder, {.capability = 103});

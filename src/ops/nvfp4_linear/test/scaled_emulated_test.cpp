@@ -67,7 +67,7 @@ TEST(Nvfp4LinearScaledEmulated, StridesAndDeviceScales) {
 // interpreter does (the exact sum of 64 products rounded once) stay this near to the exact sum, in units of the sum of
 // the products' magnitudes.
 double bound_of(int64_t k) {
-  const auto steps = static_cast<double>(k / 16);
+  const double steps = static_cast<double>(k) / 16;
   return steps * (17 * 0x1p-25 + 0x1p-23) + steps / 4 * 0x1p-24;
 }
 
