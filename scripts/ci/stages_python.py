@@ -51,11 +51,12 @@ def torch_environment(result: Result) -> bool:
 
 
 def torch_tests() -> Result:
-    """The PyTorch operators on the CPU, in a process of their own with PyTorch."""
+    """The binding to PyTorch, the adapters, their examples and the binding to JAX, on the CPU."""
     result = Result()
     if torch_environment(result):
         environment = {"ISOBIT_LIBRARY": str(main_build() / "src" / LIBRARY), "OMP_NUM_THREADS": "1"}
-        run_pytest(result, "pytest torch", "tests/torch", environment, python=TORCH / "bin/python")
+        for name in ("torch", "jax"):
+            run_pytest(result, f"pytest {name}", f"tests/{name}", environment, python=TORCH / "bin/python")
     return result
 
 

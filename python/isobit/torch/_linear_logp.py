@@ -93,8 +93,6 @@ def _forward(hidden, weight, target, bias, temperature, temperature_value: float
 def _backward(d_logp, d_lse, d_entropy, hidden, weight, target, bias, temperature, temperature_value: float,
               softcap: float, ignore_index, vocab_size: int, need_hidden: bool, need_weight: bool,
               need_bias: bool):  # fmt: skip
-    if not hasattr(library, "isobit_linear_logp_backward"):
-        raise NotImplementedError("isobit.linear_logp: the library that is loaded has no backward pass")
     hidden, weight = _head(hidden), _head(weight)
     gradients = _new_gradients(hidden, weight, bias, need_hidden, need_weight, need_bias)
     args = LinearLogpBackwardArgs.from_buffer_copy(_BACKWARD)
