@@ -2,6 +2,7 @@
 
 import pathlib
 import runpy
+import sys
 
 import pytest
 
@@ -26,3 +27,18 @@ def test_every_example_is_run():
 def test_example(name, capsys):
     runpy.run_path(str(FOLDER / f"{name}.py"))
     assert SAYS[name] in capsys.readouterr().out
+
+
+def test_rollout_and_trainer_agree_bit_by_bit_through_isobit(monkeypatch, tmp_path, capsys):
+    folder = FOLDER.parent / "rollout_vs_trainer"
+    monkeypatch.syspath_prepend(folder)
+    plot, records = tmp_path / "plot.svg", tmp_path / "records.jsonl"
+    sizes = ["--rows", 8, "--hidden", 64, "--vocabulary", 512]
+    arguments = [*sizes, "--no-compile", "--svg", plot, "--jsonl", records]
+    monkeypatch.setattr(sys, "argv", ["compare.py", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(folder / "compare.py"), run_name="__main__")
+    assert ended.value.code == 0
+    assert "isobit" in capsys.readouterr().out
+    assert plot.read_text().count("<circle") == 6 * 8 + 6
+    assert len(records.read_text().splitlines()) == 6

@@ -130,7 +130,21 @@ def test_opcheck(device):
     a, w = leaves(hidden, weight)
     bias = torch.randn(300, device=device, requires_grad=True)
     arguments = (a, w, target, bias, None, 1.0, 0.0, -100, 0, True)
-    torch.library.opcheck(torch.ops.isobit.linear_logp.default, arguments)
+    torch.library.opcheck(torch.ops.isobit.linear_logp_save.default, arguments)
+    torch.library.opcheck(torch.ops.isobit.linear_logp.default, arguments, test_utils="test_autograd_registration")
+
+
+def test_the_record_of_the_forward_pass_changes_no_bit(device):
+    hidden, weight, target = make(device, rows=9)
+    a, w, b, v = leaves(hidden, weight, hidden, weight)
+    options = (None, None, 0.7, 4.0, -100, 0, True)
+    with_record = torch.ops.isobit.linear_logp_save(a, w, target, *options)
+    without = torch.ops.isobit.linear_logp(b, v, target, *options)
+    assert all(same_bits(x, y) for x, y in zip(with_record, without))
+    sum(x.sum() for x in with_record[:3]).backward()
+    sum(x.sum() for x in without).backward()
+    assert same_bits(a.grad, b.grad)
+    assert same_bits(w.grad, v.grad)
 
 
 def test_compile_and_checkpointing_give_the_same_bits(device):

@@ -98,8 +98,10 @@ def linear_logp(
         call = _ops._score if direct(*arguments[:5]) else torch.ops.isobit.linear_logp_score
         found = dict(zip(LinearLogp._fields, call(*arguments)))
     else:
-        plain = not gradient and direct(*arguments[:5])
-        call = _ops._forward if plain else torch.ops.isobit.linear_logp
+        if gradient:
+            call = torch.ops.isobit.linear_logp_save
+        else:
+            call = _ops._forward if direct(*arguments[:5]) else torch.ops.isobit.linear_logp
         found = dict(zip(("logp", "lse", "entropy"), call(*arguments, entropy)))
     kept = [*want, "top_id", "top_logp"] if top else want
     if len(lead) != 1:

@@ -7,7 +7,7 @@ import ctypes
 import torch
 
 from .._abi import LinearLogpArgs, LinearLogpBackwardArgs
-from .._library import library
+from .._library import check, library
 from ._call import add_workspace, offset, put, run, template
 
 _IN = ("hidden", "weight", "bias", "target", "temperature")
@@ -23,9 +23,10 @@ _OPTIONS = "float temperature_value, float softcap, int? ignore_index, int vocab
 
 _lib = torch.library.Library("isobit", "FRAGMENT")
 _lib.define(f"linear_logp({_INPUTS}, {_OPTIONS}, bool entropy) -> (Tensor, Tensor, Tensor)")
+_lib.define(f"linear_logp_save({_INPUTS}, {_OPTIONS}, bool entropy) -> (Tensor, Tensor, Tensor, Tensor)")
 _lib.define(
     f"linear_logp_backward(Tensor? d_logp, Tensor? d_lse, Tensor? d_entropy, {_INPUTS}, {_OPTIONS}, "
-    "bool need_hidden, bool need_weight, bool need_bias) -> (Tensor, Tensor, Tensor)"
+    "Tensor? saved, bool need_hidden, bool need_weight, bool need_bias) -> (Tensor, Tensor, Tensor)"
 )
 _lib.define(
     f"linear_logp_score({_INPUTS}, {_OPTIONS}, bool entropy, bool rank, bool target_logit, int top) "
@@ -90,15 +91,42 @@ def _forward(hidden, weight, target, bias, temperature, temperature_value: float
                   entropy, False, False, 0)[:3]  # fmt: skip
 
 
+def _backward_args(inputs, options) -> LinearLogpBackwardArgs:
+    """The struct that the two passes of training share. Both take 1 - p as it is in float32, as every kernel can."""
+    args = LinearLogpBackwardArgs.from_buffer_copy(_BACKWARD)
+    args.subtract_p = 1
+    _fill(args.forward, args, _INSIDE, inputs, options)
+    return args
+
+
+def _save(hidden, weight, target, bias, temperature, temperature_value: float, softcap: float, ignore_index,
+          vocab_size: int, entropy: bool):  # fmt: skip
+    hidden, weight = _head(hidden), _head(weight)
+    outputs = _outputs(target, hidden, entropy)[:3]
+    options = (temperature_value, softcap, ignore_index, vocab_size)
+    args = _backward_args((hidden, weight, target, bias, temperature), options)
+    for name, tensor, is_wanted in zip(_OUT, outputs, (True, True, entropy)):
+        if is_wanted:
+            put(args, _INSIDE + _AT[name], name, tensor)
+    size = ctypes.c_size_t()
+    check(library.isobit_linear_logp_saved_bytes(ctypes.byref(args), ctypes.byref(size)))
+    saved = torch.zeros(size.value, dtype=torch.uint8, device=hidden.device)  # its padding is not written
+    args.saved = saved.data_ptr()
+    if hidden.shape[0]:
+        keep = _add_backward_workspace(args, hidden.device)
+        run(library.isobit_linear_logp_save, args, hidden.device)
+        del keep
+    return *outputs, saved
+
+
 def _backward(d_logp, d_lse, d_entropy, hidden, weight, target, bias, temperature, temperature_value: float,
-              softcap: float, ignore_index, vocab_size: int, need_hidden: bool, need_weight: bool,
+              softcap: float, ignore_index, vocab_size: int, saved, need_hidden: bool, need_weight: bool,
               need_bias: bool):  # fmt: skip
     hidden, weight = _head(hidden), _head(weight)
     gradients = _new_gradients(hidden, weight, bias, need_hidden, need_weight, need_bias)
-    args = LinearLogpBackwardArgs.from_buffer_copy(_BACKWARD)
-    args.subtract_p = 1
     options = (temperature_value, softcap, ignore_index, vocab_size)
-    _fill(args.forward, args, _INSIDE, (hidden, weight, target, bias, temperature), options)
+    args = _backward_args((hidden, weight, target, bias, temperature), options)
+    args.saved = saved.data_ptr() if saved is not None else None
     present = (d_logp, d_lse, d_entropy, *(g if g.numel() else None for g in gradients))
     for name, tensor in zip(_GRADIENTS, present):
         if tensor is not None:
@@ -127,7 +155,8 @@ def _new_gradients(hidden, weight, bias, need_hidden, need_weight, need_bias):
     return new(hidden, need_hidden), new(weight, need_weight), new(bias, need_bias and bias is not None)
 
 
-for _name, _function in (("linear_logp", _forward), ("linear_logp_backward", _backward), ("linear_logp_score", _score)):
+for _name, _function in (("linear_logp", _forward), ("linear_logp_save", _save), ("linear_logp_backward", _backward),
+                         ("linear_logp_score", _score)):  # fmt: skip
     for _key in ("CPU", "CUDA"):
         _lib.impl(_name, _function, _key)
 
@@ -146,6 +175,13 @@ def _(hidden, weight, target, bias, temperature, temperature_value, softcap, ign
     return _outputs(target, hidden, entropy)[:3]
 
 
+@torch.library.register_fake("isobit::linear_logp_save", lib=_lib)
+def _(hidden, weight, target, bias, temperature, temperature_value, softcap, ignore_index, vocab_size, entropy):
+    _check_shapes(hidden, weight, target)
+    record = hidden.new_empty(24 * ((hidden.shape[0] + 3) // 4 * 4), dtype=torch.uint8)  # six words a row
+    return *_outputs(target, hidden, entropy)[:3], record
+
+
 @torch.library.register_fake("isobit::linear_logp_score", lib=_lib)
 def _(hidden, weight, target, bias, temperature, temperature_value, softcap, ignore_index, vocab_size, entropy, rank,
       target_logit, top):  # fmt: skip
@@ -155,31 +191,27 @@ def _(hidden, weight, target, bias, temperature, temperature_value, softcap, ign
 
 @torch.library.register_fake("isobit::linear_logp_backward", lib=_lib)
 def _(d_logp, d_lse, d_entropy, hidden, weight, target, bias, temperature, temperature_value, softcap, ignore_index,
-      vocab_size, need_hidden, need_weight, need_bias):  # fmt: skip
+      vocab_size, saved, need_hidden, need_weight, need_bias):  # fmt: skip
     return _new_gradients(hidden, weight, bias, need_hidden, need_weight, need_bias)
 
 
-def _save(ctx, inputs, output):
+def _keep(ctx, inputs, output):
     hidden, weight, target, bias, temperature, *options, entropy = inputs
     ctx.set_materialize_grads(False)  # an output that nobody used then has no gradient, and costs nothing
-    ctx.save_for_backward(hidden, weight, target, bias, temperature)
+    ctx.save_for_backward(hidden, weight, target, bias, temperature, *output[3:])
     ctx.options, ctx.entropy = options, entropy
 
 
-def _gradients(ctx, d_logp, d_lse, d_entropy):
+def _gradients(ctx, d_logp, d_lse, d_entropy, d_saved=None):
     needs = ctx.needs_input_grad
     missing = [None] * 8
     if d_logp is None and d_lse is None and (d_entropy is None or not ctx.entropy):
         return None, None, *missing
+    kept = ctx.saved_tensors  # once: checkpointing counts
+    inputs, saved = kept[:5], kept[5:]
+    upstream = (d_logp, d_lse, d_entropy if ctx.entropy else None)
     d_hidden, d_weight, d_bias = torch.ops.isobit.linear_logp_backward(
-        d_logp,
-        d_lse,
-        d_entropy if ctx.entropy else None,
-        *ctx.saved_tensors,
-        *ctx.options,
-        needs[0],
-        needs[1],
-        needs[3],
+        *upstream, *inputs, *ctx.options, *(saved or (None,)), needs[0], needs[1], needs[3]
     )
     missing[1] = d_bias if needs[3] else None
     return d_hidden if needs[0] else None, d_weight if needs[1] else None, *missing
@@ -189,5 +221,7 @@ def _no_second(ctx, *gradients):
     raise NotImplementedError("isobit.linear_logp has no second derivatives")
 
 
-torch.library.register_autograd("isobit::linear_logp", _gradients, setup_context=_save, lib=_lib)
+# linear_logp keeps its inputs alone, and its backward pass makes the record of the forward pass again.
+torch.library.register_autograd("isobit::linear_logp", _gradients, setup_context=_keep, lib=_lib)
+torch.library.register_autograd("isobit::linear_logp_save", _gradients, setup_context=_keep, lib=_lib)
 torch.library.register_autograd("isobit::linear_logp_backward", _no_second, lib=_lib)
