@@ -65,6 +65,15 @@ Status encode_scales(const Nvfp4View& view, int64_t rows, int64_t k, uint32_t bo
   return runtime().encode_tensor_map(spec, map);
 }
 
+Status scaled_operands(const ScaledProduct& p, int blocks, device::ScaledOperands* operands) {
+  const auto part = static_cast<uint32_t>(blocks);  // of x that a block copies, to all blocks of its cluster
+  if (Status s = encode_codes(p.x, p.rows, p.k, ScaledTile::kRows / part, &operands->x); !s.ok()) return s;
+  if (Status s = encode_codes(p.weight, p.columns, p.k, ScaledTile::kColumns, &operands->weight); !s.ok()) return s;
+  if (Status s = encode_scales(p.x, p.rows, p.k, ScaledTile::kSteps / part, 1, &operands->x_scales); !s.ok()) return s;
+  return encode_scales(p.weight, p.columns, p.k, ScaledTile::kSteps, ScaledTile::kColumns / ScaledTile::kScaleRows,
+                       &operands->weight_scales);
+}
+
 }  // namespace
 
 bool has_scaled_tiles(int capability) {
@@ -102,26 +111,21 @@ device::ScaledPlan scaled_plan(const ScaledProduct& product, int blocks) {
   return {{rows, columns, std::min(rows, kGroupRowTiles)}, static_cast<int32_t>(product.k / ScaledTile::kStepDepth)};
 }
 
-Status scaled_operands(const ScaledProduct& p, int blocks, device::ScaledOperands* operands) {
-  const auto part = static_cast<uint32_t>(blocks);  // of x that a block copies, to all blocks of its cluster
-  if (Status s = encode_codes(p.x, p.rows, p.k, ScaledTile::kRows / part, &operands->x); !s.ok()) return s;
-  if (Status s = encode_codes(p.weight, p.columns, p.k, ScaledTile::kColumns, &operands->weight); !s.ok()) return s;
-  if (Status s = encode_scales(p.x, p.rows, p.k, ScaledTile::kSteps / part, 1, &operands->x_scales); !s.ok()) return s;
-  return encode_scales(p.weight, p.columns, p.k, ScaledTile::kSteps, ScaledTile::kColumns / ScaledTile::kScaleRows,
-                       &operands->weight_scales);
-}
-
-Status launch_scaled_tiles(int device, const void* kernel, const device::ScaledPlan& plan, int blocks, void** arguments,
+Status launch_scaled_tiles(int device, const void* kernel, const ScaledProduct& product, int blocks, void* job,
                            void* stream) {
+  device::ScaledOperands operands;
+  if (Status s = scaled_operands(product, blocks, &operands); !s.ok()) return s;
   DeviceProperties properties;
   if (Status s = runtime().properties(device, &properties); !s.ok()) return s;
   if (Status s = runtime().allow_shared_memory(device, kernel, ScaledTile::kSharedBytes); !s.ok()) return s;
-  const int64_t clusters = std::min<int64_t>(plan.order.count(), std::max(properties.multiprocessors / blocks, 1));
+  const int64_t units = scaled_plan(product, blocks).order.count();
+  const int64_t clusters = std::min<int64_t>(units, std::max(properties.multiprocessors / blocks, 1));
   LaunchShape shape;
   shape.grid.x = static_cast<uint32_t>(clusters * blocks);
   shape.block.x = ScaledTile::kThreads;
   shape.cluster.x = static_cast<uint32_t>(blocks);
   shape.dynamic_shared_bytes = ScaledTile::kSharedBytes;
+  void* arguments[] = {&operands, job};
   return runtime().launch(device, kernel, shape, arguments, stream);
 }
 

@@ -26,10 +26,10 @@ Status scaled_tiles_take(const ScaledProduct& product, int blocks, const DeviceP
 Status refuse_in_place_of_scaled_tiles(const char* forced, const DeviceProperties& device);
 
 device::ScaledPlan scaled_plan(const ScaledProduct& product, int blocks);
-Status scaled_operands(const ScaledProduct& product, int blocks, device::ScaledOperands* operands);
 
-// Persistent: one cluster of `blocks` for every `blocks` multiprocessors, fewer if there are fewer tiles.
-Status launch_scaled_tiles(int device, const void* kernel, const device::ScaledPlan& plan, int blocks, void** arguments,
+// Launches kernel(ScaledOperands, job). Persistent: one cluster of `blocks` for every `blocks` multiprocessors, fewer
+// if there are fewer tiles.
+Status launch_scaled_tiles(int device, const void* kernel, const ScaledProduct& product, int blocks, void* job,
                            void* stream);
 
 }  // namespace isobit

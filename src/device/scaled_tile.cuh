@@ -46,6 +46,22 @@ class ScaledPipeline {
     rank_ = kBlocks == 1 ? 0 : ptx::cluster_rank();
   }
 
+  // All threads of the block. prepare() is called by the finishing threads and gives what finish() below wants.
+  template <class Prepare>
+  __device__ __forceinline__ void run(const ScaledOperands& operands, const Prepare& prepare) {
+    begin();
+    const uint32_t warp = threadIdx.x / 32;
+    if (warp < Tile::kFinishWarps) {
+      finish(prepare());
+    } else if (warp == Tile::kCopyWarp) {
+      if (ptx::elect_one()) copy(operands);
+    } else if (ptx::elect_one()) {
+      multiply();
+    }
+    end();
+  }
+
+ private:
   // All threads.
   __device__ __forceinline__ void begin() {
     if (threadIdx.x / 32 == Tile::kMultiplyWarp) {
@@ -140,7 +156,6 @@ class ScaledPipeline {
     }
   }
 
- private:
   __device__ __forceinline__ uint32_t sums_empty() const { return sums_full_ + 8; }
   __device__ __forceinline__ uint32_t address_place() const { return sums_full_ + 16; }
   __device__ __forceinline__ uint32_t first_unit() const { return blockIdx.x / kBlocks; }

@@ -109,20 +109,12 @@ template <Gelu kGelu, int kBlocks>
 __global__ void __launch_bounds__(ScaledTile::kThreads, 1)
     nvfp4_geglu_scaled(const __grid_constant__ device::ScaledOperands operands, const __grid_constant__ Job job) {
   extern __shared__ __align__(128) unsigned char shared[];
-  device::ScaledPipeline<kBlocks> pipeline(shared, job.plan);
-  pipeline.begin();
-  const uint32_t warp = threadIdx.x / 32;
-  if (warp < ScaledTile::kFinishWarps) {
+  device::ScaledPipeline<kBlocks>(shared, job.plan).run(operands, [&] {
     const Scales scales = scales_of(read_scale(job, 0), read_scale(job, 1), read_scale(job, 2), read_scale(job, 3));
-    pipeline.finish([&](int64_t row, int64_t column, const float(&sums)[ScaledTile::kThreadColumns]) {
+    return [&job, scales](int64_t row, int64_t column, const float(&sums)[ScaledTile::kThreadColumns]) {
       finish<kGelu>(job, scales, row, column, sums);
-    });
-  } else if (warp == ScaledTile::kCopyWarp) {
-    if (device::ptx::elect_one()) pipeline.copy(operands);
-  } else if (device::ptx::elect_one()) {
-    pipeline.multiply();
-  }
-  pipeline.end();
+    };
+  });
 }
 
 }  // namespace isobit::nvfp4_geglu::sm100

@@ -81,21 +81,13 @@ template <class Format, int kBlocks>
 __global__ void __launch_bounds__(ScaledTile::kThreads, 1)
     nvfp4_linear_scaled(const __grid_constant__ device::ScaledOperands operands, const __grid_constant__ Job job) {
   extern __shared__ __align__(128) unsigned char shared[];
-  device::ScaledPipeline<kBlocks> pipeline(shared, job.plan);
-  pipeline.begin();
-  const uint32_t warp = threadIdx.x / 32;
-  if (warp < ScaledTile::kFinishWarps) {
+  device::ScaledPipeline<kBlocks>(shared, job.plan).run(operands, [&] {
     const float alpha =
         alpha_of(read_scale(job.x_scale_device, job.x_scale), read_scale(job.weight_scale_device, job.weight_scale));
-    pipeline.finish([&](int64_t row, int64_t column, const float(&sums)[ScaledTile::kThreadColumns]) {
+    return [&job, alpha](int64_t row, int64_t column, const float(&sums)[ScaledTile::kThreadColumns]) {
       finish<Format>(job, alpha, row, column, sums);
-    });
-  } else if (warp == ScaledTile::kCopyWarp) {
-    if (device::ptx::elect_one()) pipeline.copy(operands);
-  } else if (device::ptx::elect_one()) {
-    pipeline.multiply();
-  }
-  pipeline.end();
+    };
+  });
 }
 
 }  // namespace isobit::nvfp4_linear::sm100

@@ -40,12 +40,8 @@ Status takes(const Params& params, const DeviceProperties& device) {
 template <int kBlocks>
 Status run(const Params& params, void* stream) {
   const ScaledProduct product = product_of(params);
-  const device::ScaledPlan plan = scaled_plan(product, kBlocks);
-  device::ScaledOperands operands;
-  if (Status s = scaled_operands(product, kBlocks, &operands); !s.ok()) return s;
-  Job job = job_of(params, plan);
-  void* arguments[] = {&operands, &job};
-  return launch_scaled_tiles(params.device.id, kernel_of<kBlocks>(params.dtype), plan, kBlocks, arguments, stream);
+  Job job = job_of(params, scaled_plan(product, kBlocks));
+  return launch_scaled_tiles(params.device.id, kernel_of<kBlocks>(params.dtype), product, kBlocks, &job, stream);
 }
 
 WorkspaceBytes workspace(const Params&) { return {}; }
