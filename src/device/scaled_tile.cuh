@@ -58,6 +58,7 @@ class ScaledPipeline {
     } else if (ptx::elect_one()) {
       multiply();
     }
+    __syncwarp();  // what follows is for whole warps
     end();
   }
 
