@@ -15,6 +15,9 @@ import torch.nn.functional as F
 
 import isobit
 import isobit.torch as it
+from isobit import _abi
+from isobit._library import library
+from isobit.torch import _call
 
 
 def microseconds(call, repeats: int = 7, count: int = 2000) -> float:
@@ -32,12 +35,23 @@ def microseconds(call, repeats: int = 7, count: int = 2000) -> float:
     return sorted(means)[repeats // 2]
 
 
+def geglu_in_c(gate, up):
+    """The foreign call with its args ready: the library's checks and the launch."""
+    out = torch.empty_like(gate)
+    args = _abi.start(_abi.GegluForwardArgs)
+    args.gelu = 1
+    for name, tensor in (("gate", gate), ("up", up), ("out", out)):
+        _call.put(args, _call.offset(_abi.GegluForwardArgs, name), name, tensor)
+    return lambda: _call.run(library.isobit_geglu_forward, args, out.device)
+
+
 def calls(device: str):
     gate, up = (torch.randn(8, 64).to(device, torch.bfloat16) for _ in range(2))
     a, b = (t.clone().requires_grad_() for t in (gate, up))
     x, layout = torch.randn(8, 64).to(device, torch.bfloat16), "128x4"
     hidden, weight = (torch.randn(n, 64).to(device, torch.bfloat16) for n in (1, 128))
     target = torch.zeros(1, dtype=torch.int64, device=device)
+    yield "geglu, the C call alone", geglu_in_c(gate, up)
     yield "geglu", lambda: it.geglu(gate, up, gelu="tanh")
     yield "geglu, gradient wanted", lambda: it.geglu(a, b, gelu="tanh")
     yield "geglu, through the dispatcher", lambda: torch.ops.isobit.geglu(gate, up, "tanh")

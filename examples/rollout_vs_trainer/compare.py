@@ -21,10 +21,10 @@ import isobit.torch
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def random_operands(rows, width, vocabulary):
+def random_operands(rows, width, vocabulary, device):
     """Hidden states and a head with the spread that a trained model's logits have, and likely targets."""
-    hidden = torch.randn(rows, width).bfloat16()
-    weight = (torch.randn(vocabulary, width) * 3 / width**0.5).bfloat16()
+    hidden = torch.randn(rows, width, device=device).bfloat16()
+    weight = (torch.randn(vocabulary, width, device=device) * 3 / width**0.5).bfloat16()
     logits = hidden.float() @ weight.float().T
     return hidden, weight, torch.multinomial(logits.softmax(-1), 1)[:, 0]
 
@@ -102,7 +102,7 @@ def main() -> int:
     options = parser.parse_args()
     torch.manual_seed(0)
     if options.model == "random":
-        operands = random_operands(options.rows, options.hidden, options.vocabulary)
+        operands = random_operands(options.rows, options.hidden, options.vocabulary, options.device)
     else:
         operands = model_operands(options.model)
     operands = [tensor.to(options.device) for tensor in operands]

@@ -14,6 +14,7 @@ from .._library import check
 
 _PACK = struct.Struct("=Q80s")  # isobit_tensor: the address, and what follows it
 _TAIL = struct.Struct("=iiii8q")
+put_address = struct.Struct("=Q").pack_into  # the first field of a tensor
 assert _PACK.size == ctypes.sizeof(_abi.Tensor)
 
 _DTYPES = {
@@ -47,13 +48,19 @@ def _tail(shape: torch.Size, stride: tuple[int, ...], dtype: torch.dtype, device
     return _TAIL.pack(_DTYPES[dtype], _DEVICES[device.type], device.index or 0, rank, *shape, *pad, *stride, *pad)
 
 
-def put(args: ctypes.Structure, offset: int, name: str, tensor: torch.Tensor) -> None:
-    """Writes the view of a tensor to byte `offset` of an args struct. The tensor must outlive the call."""
+def put_strided(args: ctypes.Structure, offset: int, name: str, shape, stride, dtype, device) -> None:
+    """Writes the view of a tensor that is described, with a null address."""
     try:
-        tail = _tail(tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+        tail = _tail(shape, stride, dtype, device)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name}: {error}") from None
-    _PACK.pack_into(args, offset, tensor.data_ptr(), tail)
+    _PACK.pack_into(args, offset, 0, tail)
+
+
+def put(args: ctypes.Structure, offset: int, name: str, tensor: torch.Tensor) -> None:
+    """Writes the view of a tensor to byte `offset` of an args struct. The tensor must outlive the call."""
+    put_strided(args, offset, name, tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+    put_address(args, offset, tensor.data_ptr())
 
 
 @functools.cache
@@ -122,7 +129,10 @@ def direct(*tensors: torch.Tensor | None) -> bool:
     """
     if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
         return False
-    return all(tensor is None or type(tensor) in _PLAIN for tensor in tensors)
+    for tensor in tensors:  # noqa: SIM110 - all() of a generator takes three times as long
+        if tensor is not None and type(tensor) not in _PLAIN:
+            return False
+    return True
 
 
 def refuse_distributed(op: str, **tensors: torch.Tensor | None) -> None:

@@ -92,18 +92,15 @@ def linear_logp(
     scoring = top or "rank" in want or "target_logit" in want
     if gradient and scoring:
         raise ValueError("want: rank, target_logit and top are for scoring; call under torch.no_grad()")
-    entropy = "entropy" in want
-    if scoring:
-        arguments = (*arguments, entropy, "rank" in want, "target_logit" in want, top)
-        call = _ops._score if direct(*arguments[:5]) else torch.ops.isobit.linear_logp_score
-        found = dict(zip(LinearLogp._fields, call(*arguments)))
+    entropy, kept = "entropy" in want, [*want, "top_id", "top_logp"] if top else want
+    if not gradient and direct(*arguments[:5]):
+        found = _ops.run_forward(arguments[:5], options, kept, top)
+    elif scoring:
+        more = (entropy, "rank" in want, "target_logit" in want, top)
+        found = dict(zip(LinearLogp._fields, torch.ops.isobit.linear_logp_score(*arguments, *more)))
     else:
-        if gradient:
-            call = torch.ops.isobit.linear_logp_save
-        else:
-            call = _ops._forward if direct(*arguments[:5]) else torch.ops.isobit.linear_logp
+        call = torch.ops.isobit.linear_logp_save if gradient else torch.ops.isobit.linear_logp
         found = dict(zip(("logp", "lse", "entropy"), call(*arguments, entropy)))
-    kept = [*want, "top_id", "top_logp"] if top else want
     if len(lead) != 1:
         found = {name: tensor.reshape([*lead, *tensor.shape[1:]]) for name, tensor in found.items() if name in kept}
     return LinearLogp(**{name: found[name] for name in kept})

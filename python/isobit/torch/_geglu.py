@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch.autograd.function import once_differentiable
 
 from .._abi import GELU, GegluBackwardArgs, GegluForwardArgs, code
 from .._library import library
-from ._call import direct, offset, put, refuse_distributed, rows, run, template
+from ._call import direct, offset, put, put_address, put_strided, refuse_distributed, rows, run, template
 
 _FORWARD, _BACKWARD = template(GegluForwardArgs), template(GegluBackwardArgs)
 _FORWARD_AT = {name: offset(GegluForwardArgs, name) for name in ("gate", "up", "out")}
 _BACKWARD_AT = {name: offset(GegluBackwardArgs, name) for name in ("gate", "up", "d_out", "d_gate", "d_up")}
+_GATE_AT, _UP_AT, _OUT_AT = _FORWARD_AT.values()
 _FORMS = ("stacked", "interleaved")
 
 _lib = torch.library.Library("isobit", "FRAGMENT")
@@ -73,7 +76,31 @@ def _write_gradients(d_out, gate, up, d_gate, d_up, gelu: str, round_gelu: bool)
     run(library.isobit_geglu_backward, args, gate.device)
 
 
+@functools.lru_cache(maxsize=4096)
+def _contiguous_args(shape: torch.Size, dtype: torch.dtype, device: torch.device, gelu: str, round_gelu: bool) -> bytes:
+    """The args of a forward call on three contiguous tensors, without their addresses."""
+    args = GegluForwardArgs.from_buffer_copy(_FORWARD)
+    args.gelu, args.round_gelu = code(GELU, "gelu", gelu), round_gelu
+    stride = [1]
+    for size in reversed(shape[1:]):
+        stride.insert(0, stride[0] * max(size, 1))
+    stride = tuple(stride)
+    for name, at in _FORWARD_AT.items():
+        put_strided(args, at, name, shape, stride, dtype, device)
+    return bytes(args)
+
+
 def _forward(gate, up, gelu: str, round_gelu: bool = False) -> torch.Tensor:
+    shape, dtype, device = gate.shape, gate.dtype, gate.device
+    alike = up.shape == shape and up.dtype == dtype and up.device == device
+    if alike and gate.is_contiguous() and up.is_contiguous() and 0 < len(shape) <= 4:
+        out = torch.empty_like(gate)
+        args = GegluForwardArgs.from_buffer_copy(_contiguous_args(shape, dtype, device, gelu, round_gelu))
+        put_address(args, _GATE_AT, gate.data_ptr())
+        put_address(args, _UP_AT, up.data_ptr())
+        put_address(args, _OUT_AT, out.data_ptr())
+        run(library.isobit_geglu_forward, args, device)
+        return out
     out = _like(gate)
     gate, up = _pair(gate, up)
     _write(gate, up, _flat(out), gelu, round_gelu)
@@ -239,11 +266,11 @@ def geglu(gate: torch.Tensor, up: torch.Tensor, *, gelu: str, round_gelu: bool =
     Raises:
         isobit.InvalidArgumentError (a ValueError): shapes, dtypes or devices that do not fit. TypeError: a DTensor.
     """
-    refuse_distributed("geglu", gate=gate, up=up)
     if gate.dtype != up.dtype and torch.is_autocast_enabled(gate.device.type):
         wider = torch.promote_types(gate.dtype, up.dtype)
         gate, up = gate.to(wider), up.to(wider)
     if not direct(gate, up):
+        refuse_distributed("geglu", gate=gate, up=up)
         return torch.ops.isobit.geglu(gate, up, gelu, round_gelu)
     if torch.is_grad_enabled() and (gate.requires_grad or up.requires_grad):
         return _Pair.apply(gate, up, gelu, round_gelu)
@@ -262,8 +289,8 @@ def geglu_packed(x: torch.Tensor, *, gelu: str, layout: str, round_gelu: bool = 
     Returns:
         A new contiguous tensor [..., I].
     """
-    refuse_distributed("geglu_packed", x=x)
     if not direct(x):
+        refuse_distributed("geglu_packed", x=x)
         return torch.ops.isobit.geglu_packed(x, gelu, layout, round_gelu)
     if torch.is_grad_enabled() and x.requires_grad:
         return _Packed.apply(x, gelu, layout, round_gelu)

@@ -57,38 +57,53 @@ def _fill(args: LinearLogpArgs, holder: ctypes.Structure, base: int, inputs, opt
         args.use_ignore_index, args.ignore_index = 1, ignore_index
 
 
+def _output(name: str, target: torch.Tensor | None, hidden: torch.Tensor, top: int) -> torch.Tensor:
+    """A new tensor for an output; without a target for one that was not asked for, which has no element."""
+    dtype = torch.int32 if name in ("rank", "top_id") else torch.float32
+    if target is None:
+        shape = (0,)
+    elif name.startswith("top"):
+        shape = (hidden.shape[0], top)
+    else:
+        shape = hidden.shape[:1] if name in ("lse", "entropy") else target.shape
+    return torch.empty(shape, dtype=dtype, device=hidden.device)
+
+
 def _outputs(target, hidden, entropy: bool, rank: bool = False, target_logit: bool = False, top: int = 0):
-    """New tensors in the order of _OUT; an output that was not asked for has no element."""
-    rows = hidden.shape[0]
-
-    def new(wanted, shape, dtype=torch.float32):
-        return torch.empty(shape if wanted else (0,), dtype=dtype, device=hidden.device)
-
-    return (new(True, target.shape), new(True, (rows,)), new(entropy, (rows,)), new(rank, target.shape, torch.int32),
-            new(target_logit, target.shape), new(top, (rows, top), torch.int32), new(top, (rows, top)))  # fmt: skip
-
-
-def _score(hidden, weight, target, bias, temperature, temperature_value: float, softcap: float, ignore_index,
-           vocab_size: int, entropy: bool, rank: bool, target_logit: bool, top: int):  # fmt: skip
-    hidden, weight = _head(hidden), _head(weight)
-    outputs = _outputs(target, hidden, entropy, rank, target_logit, top)
+    """New tensors in the order of _OUT."""
     wanted = (True, True, entropy, rank, target_logit, top, top)
+    return tuple(_output(name, target if is_wanted else None, hidden, top) for name, is_wanted in zip(_OUT, wanted))
+
+
+def run_forward(inputs, options, wanted, top: int = 0) -> dict[str, torch.Tensor]:
+    """The outputs called wanted, of inputs hidden, weight, target, bias, temperature; top is the top list's length."""
+    hidden, weight, target, *others = inputs
+    hidden, weight = _head(hidden), _head(weight)
+    outputs = {name: _output(name, target, hidden, top) for name in wanted}
     args = LinearLogpArgs.from_buffer_copy(_FORWARD)
-    options = (temperature_value, softcap, ignore_index, vocab_size)
-    _fill(args, args, 0, (hidden, weight, target, bias, temperature), options)
-    for name, tensor, is_wanted in zip(_OUT, outputs, wanted):
-        if is_wanted:
-            put(args, _AT[name], name, tensor)
+    _fill(args, args, 0, (hidden, weight, target, *others), options)
+    for name, tensor in outputs.items():
+        put(args, _AT[name], name, tensor)
     keep = add_workspace(library.isobit_linear_logp_workspace, args, hidden.device)
     run(library.isobit_linear_logp, args, hidden.device)
     del keep
     return outputs
 
 
+def _score(hidden, weight, target, bias, temperature, temperature_value: float, softcap: float, ignore_index,
+           vocab_size: int, entropy: bool, rank: bool, target_logit: bool, top: int):  # fmt: skip
+    wanted = [name for name, is_wanted in zip(_OUT, (True, True, entropy, rank, target_logit, top, top)) if is_wanted]
+    options = (temperature_value, softcap, ignore_index, vocab_size)
+    found = run_forward((hidden, weight, target, bias, temperature), options, wanted, top)
+    return tuple(found[name] if name in found else _output(name, None, hidden, 0) for name in _OUT)
+
+
 def _forward(hidden, weight, target, bias, temperature, temperature_value: float, softcap: float, ignore_index,
              vocab_size: int, entropy: bool):  # fmt: skip
-    return _score(hidden, weight, target, bias, temperature, temperature_value, softcap, ignore_index, vocab_size,
-                  entropy, False, False, 0)[:3]  # fmt: skip
+    wanted = _OUT[:3] if entropy else _OUT[:2]
+    options = (temperature_value, softcap, ignore_index, vocab_size)
+    found = run_forward((hidden, weight, target, bias, temperature), options, wanted)
+    return found["logp"], found["lse"], found["entropy"] if entropy else _output("entropy", None, hidden, 0)
 
 
 def _backward_args(inputs, options) -> LinearLogpBackwardArgs:
