@@ -108,6 +108,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"cvt.rn.f16x2.f32 %r10, %r1, %r2;", {bits(65520.0f), bits(0x1p-25f)}, 0x7C000000},
         Case{"cvt.rn.satfinite.e4m3x2.f32 %h1, %r1, %r2; cvt.u32.u16 %r10, %h1;", {bits(1000.0f), bits(-0.5f)}, 0x7EB0},
         Case{"mov.b16 %h1, 0x7EB0; cvt.rn.f16x2.e4m3x2 %r10, %h1;", {0}, 0x5F00B800},
+        Case{"cvt.rp.satfinite.ue8m0x2.f32 %h1, %r1, %r2; cvt.u32.u16 %r10, %h1;", {bits(1.5f), bits(0.0f)}, 0x8000},
+        Case{"cvt.rp.ue8m0x2.f32 %h1, %r1, %r2; cvt.u32.u16 %r10, %h1;", {kNan, bits(0x1p-127f)}, 0xFF00},
+        Case{"cvt.rz.satfinite.ue8m0x2.f32 %h1, %r1, %r2; cvt.u32.u16 %r10, %h1;", {bits(-6.0f), 0x7F800000}, 0x81FE},
+        Case{"mov.b16 %h1, 0xFF00; cvt.rn.bf16x2.ue8m0x2 %r10, %h1;", {0}, 0x7FFF0040},
         Case{"cvt.rna.tf32.f32 %r10, %r1;", {0x3F801000}, 0x3F802000}));
 
 TEST(Alu, ComparisonsWithNanFollowTheirOrder) {
