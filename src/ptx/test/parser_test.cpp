@@ -56,6 +56,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%r1,%r2,%r3,%r4},{%r1,%r2},{%r1},"
                             "{%r1,%r2,%r3,%r4};",
                             "only m16n8k16"},
+                    Refusal{"tcgen05.commit.cta_group::2.mbarrier::arrive::one.b64 [%d1];", "pairs of CTAs"},
+                    Refusal{"tcgen05.ld.sync.aligned.16x256b.x1.b32 {%r1, %r2, %r3, %r4}, [%r5];", "expected modifier"},
+                    Refusal{"tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1}, [%r5];", "number of registers"},
+                    Refusal{"tcgen05.mma.cta_group::1.kind::i8 [%r1], %d1, %d2, %r2, %p1;", "expected one of"},
+                    Refusal{"tcgen05.mma.cta_group::1.kind::f16 [%r1], [%r2], %d2, %r2, %p1;", "A from tensor memory"},
+                    Refusal{"tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32 [%r1], %d1, %d2, %r2, [%r3],"
+                            " [%r4], %p1;",
+                            "expected one of"},
                     Refusal{"add.s64 %d1, %d1, 0f3F800000;", "needs a 32-bit operand"}));
 
 TEST(Parser, ModuleErrorsNameTheLine) {

@@ -152,7 +152,7 @@ TEST(Tensor, AllocationRules) {
 TEST(Tensor, ACancelledClusterIsDoneByTheOneThatTookIt) {
   const std::string body = R"({ .reg .b128 %q; .reg .b32 %x;
     mov.u32 %r20, space; setp.ne.u32 %p1, %r60, 0; @%p1 bra END;
-    mbarrier.init.shared.b64 [%r20+16], 1; fence.mbarrier_init.release.cluster; add.u32 %r21, %r20, 16; mov.b32 %r22, 0;
+    mbarrier.init.shared.b64 [%r20+24], 1; fence.mbarrier_init.release.cluster; add.u32 %r21, %r20, 24; mov.b32 %r22, 0;
     NEXT: mbarrier.arrive.expect_tx.shared.b64 _, [%r21], 16;
     clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r20], [%r21];
     WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r21], %r22; @!%p2 bra WAIT;
@@ -171,6 +171,25 @@ TEST(Tensor, ACancelledClusterIsDoneByTheOneThatTookIt) {
   EXPECT_EQ(result.out[0][0], 12u);
   EXPECT_EQ(result.out[0][1], 2u);
   EXPECT_EQ(result.out[32][0], 0xAAAAAAAA) << "cluster 1 never ran";
+
+  const auto kind = [&](const char* find, const char* put) {
+    const SnippetResult mutant = run_snippet(with(body, find, put), {{1}}, options);
+    return mutant.report.ok() ? std::string("none") + mutant.error : name_of(mutant.report.findings[0].kind);
+  };
+  EXPECT_EQ(kind("mbarrier.try_wait.parity.shared.b64 %p2, [%r21], %r22;", "setp.eq.u32 %p2, 0, 0;"), "race");
+  EXPECT_EQ(kind("_, [%r21], 16;", "_, [%r21], 8;"), "deadlock");
+  EXPECT_EQ(kind("fence.mbarrier_init.release.cluster;", ""), "proxy-fence");
+  EXPECT_EQ(kind("@!%p3 bra END;", ""), "launch");
+  EXPECT_EQ(kind("[%r20], [%r21];", "[%r21], [%r21];"), "misaligned") << "the barrier lies at an odd multiple of 8";
+}
+
+TEST(Tensor, WrongMajorsAndTypesOfTheInstructionDescriptorShow) {
+  const TileKind kind = TileKind::kBf16ColumnsOfB;
+  for (const char* descriptor : {"0x08080490", "0x08098490", "0x08090010"}) {  // B K-major, A M-major, fp16
+    const TileResult result = run_tile(with(tile_text(kind), "0x08090490", descriptor), kind, kScheduleCases[0]);
+    EXPECT_EQ(result.error, "");
+    EXPECT_TRUE(!result.report.ok() || result.out != tile_expected(kind)) << descriptor;
+  }
 }
 
 TEST(Tensor, ScaledProductsAreSummedExactlyAndRoundedOnce) {
