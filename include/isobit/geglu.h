@@ -32,7 +32,7 @@ enum { ISOBIT_GELU_TANH = 1, ISOBIT_GELU_ERF = 2 };
 /* out may not overlap gate or up. Start from ISOBIT_GEGLU_FORWARD_ARGS_INIT. */
 typedef struct isobit_geglu_forward_args {
   uint32_t struct_size; /* sizeof(isobit_geglu_forward_args) */
-  int32_t threads;      /* CPU: number of threads, 0 for OpenMP's default; ignored on a GPU */
+  int32_t threads;      /* CPU: number of threads, at most 1024, 0 for OpenMP's default; ignored on a GPU */
   const char* kernel;   /* name of one row of the table of kernels; NULL: the first that fits */
 
   isobit_tensor gate; /* [..., I] bf16, fp16 or fp32 */

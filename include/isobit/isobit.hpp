@@ -144,6 +144,29 @@ struct LinearLogp : isobit_linear_logp_args {
   }
 };
 
+// The backward pass; inputs, options and workspace are in `forward`.
+struct LinearLogpBackward : isobit_linear_logp_backward_args {
+  LinearLogpBackward() : isobit_linear_logp_backward_args(isobit_linear_logp_backward_args_init()) {}
+
+  Status workspace_size(WorkspaceBytes* bytes) const {
+    return isobit_linear_logp_backward_workspace(this, &bytes->minimum, &bytes->recommended);
+  }
+  void use(const HostWorkspace& memory) {
+    forward.workspace = memory.data();
+    forward.workspace_bytes = memory.bytes();
+  }
+  Status run(void* stream = nullptr) const { return isobit_linear_logp_backward(this, stream); }
+  Status saved_bytes(size_t* bytes) const { return isobit_linear_logp_saved_bytes(this, bytes); }
+  Status save(void* stream = nullptr) const { return isobit_linear_logp_save(this, stream); }
+  Status part_bytes(size_t* bytes) const { return isobit_linear_logp_part_bytes(this, bytes); }
+  Status shard(void* part, void* stream = nullptr) const {
+    return isobit_linear_logp_backward_shard(this, part, stream);
+  }
+  Status merge(const isobit_linear_logp_state* parts, int32_t count, void* stream = nullptr) const {
+    return isobit_linear_logp_backward_merge(this, parts, count, stream);
+  }
+};
+
 // ---- nvfp4 ----------------------------------------------------------------------------------------------------------
 
 // A packed matrix from its two dense buffers: codes [rows, k/2] and scales of the padded shape of the layout.

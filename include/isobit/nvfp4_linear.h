@@ -20,7 +20,7 @@ extern "C" {
 /* All tensors live on one device; out may not overlap an input. Start from ISOBIT_NVFP4_LINEAR_ARGS_INIT. */
 typedef struct isobit_nvfp4_linear_args {
   uint32_t struct_size; /* sizeof(isobit_nvfp4_linear_args) */
-  int32_t threads;      /* CPU: number of threads, 0 for OpenMP's default; ignored on a GPU */
+  int32_t threads;      /* CPU: number of threads, at most 1024, 0 for OpenMP's default; ignored on a GPU */
   const char* kernel;   /* name of one row of the table of kernels; NULL: the first that fits */
 
   isobit_nvfp4_matrix x;           /* codes [..., K/2], rank 2 to 4; M rows, any M */

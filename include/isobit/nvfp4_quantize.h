@@ -24,7 +24,7 @@ extern "C" {
 /* Outputs may overlap neither each other nor an input. Start from ISOBIT_NVFP4_QUANTIZE_ARGS_INIT. */
 typedef struct isobit_nvfp4_quantize_args {
   uint32_t struct_size; /* sizeof(isobit_nvfp4_quantize_args) */
-  int32_t threads;      /* CPU: number of threads, 0 for OpenMP's default; ignored on a GPU */
+  int32_t threads;      /* CPU: number of threads, at most 1024, 0 for OpenMP's default; ignored on a GPU */
   const char* kernel;   /* name of one row of the table of kernels; NULL: the first that fits */
 
   isobit_tensor x;                 /* [..., K] bf16, fp16 or fp32, rank 2 to 4, last stride 1, any row stride */

@@ -169,8 +169,9 @@ def test_a_bad_shape_is_a_usage_error(shape):
     assert "--shape" in done.stderr
 
 
-def test_check_passes_and_a_planted_fault_fails_it():
-    words = ("check", "linear_logp", "--kernel", "cpu", "--quick", "--json")
+@pytest.mark.parametrize("op", ["linear_logp", "linear_logp_backward"])
+def test_check_passes_and_a_planted_fault_fails_it(op):
+    words = ("check", op, "--kernel", "cpu", "--quick", "--json")
     for extra in ((), ("--invariance",)):
         done = isobit(*words, *extra)
         assert done.returncode == 0, done.stderr

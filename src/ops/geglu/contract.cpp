@@ -160,6 +160,7 @@ Status check_shared(const Args& args, Operand (&operands)[kCount], Params* param
   params->gelu = static_cast<numerics::Gelu>(args.gelu);
   params->round_gelu = args.round_gelu != 0;
   params->device = device;
+  if (Status s = check_threads(args.threads); !s.ok()) return s;
   params->threads = args.threads;
   params->kernel = args.kernel;
   params->gradient_step = 1;

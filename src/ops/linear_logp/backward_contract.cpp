@@ -176,7 +176,7 @@ Status Checker::merge(MergeInput* parts) {
   f.kernel = args_.forward.kernel;
   f.threads = args_.forward.threads;
   f.vocab = args_.forward.vocab_size;
-  if (Status s = check_limit("threads", "threads", f.threads, 0, kMaxThreads); !s.ok()) return s;
+  if (Status s = check_threads(f.threads); !s.ok()) return s;
   if (Status s = check_limit("vocab_size", "V", f.vocab, 1, kMaxVocab); !s.ok()) return s;
   if (!present(out)) return refuse("d_hidden", "the output of a merge", "none");
   f.rows = out.rank == 2 ? out.shape[0] : 0;

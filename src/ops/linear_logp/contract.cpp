@@ -15,7 +15,7 @@ Status check_header(const isobit_linear_logp_args* args) {
                   sizeof(isobit_linear_logp_args));
   }
   if (args->reserved != 0) return refuse("reserved", "0", "%d", args->reserved);
-  if (Status s = check_limit("threads", "threads", args->threads, 0, kMaxThreads); !s.ok()) return s;
+  if (Status s = check_threads(args->threads); !s.ok()) return s;
   if (args->use_ignore_index != 0 && args->use_ignore_index != 1) {
     return refuse("use_ignore_index", "0 or 1", "%d", args->use_ignore_index);
   }

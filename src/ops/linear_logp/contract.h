@@ -19,7 +19,6 @@ inline constexpr int64_t kMaxWidth = int64_t{1} << 24;
 inline constexpr int64_t kMaxTargets = 64;
 inline constexpr int64_t kMaxTop = 64;
 inline constexpr int32_t kMaxShards = 128;
-inline constexpr int32_t kMaxThreads = 1024;  // an OpenMP runtime ends the process when it cannot start one
 inline constexpr size_t kWorkspaceAlignment = 256;
 inline constexpr size_t kStateAlignment = 16;
 

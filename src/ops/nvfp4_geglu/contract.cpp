@@ -67,6 +67,7 @@ Status check(const isobit_nvfp4_geglu_args* args, Params* params) {
   params->workspace = args->workspace;
   params->workspace_bytes = args->workspace_bytes;
   params->device = device;
+  if (Status s = check_threads(args->threads); !s.ok()) return s;
   params->threads = args->threads;
   params->kernel = args->kernel;
   return check_overlaps(*args);

@@ -65,6 +65,7 @@ Status check(const isobit_nvfp4_linear_args* args, Params* params) {
   params->workspace = args->workspace;
   params->workspace_bytes = args->workspace_bytes;
   params->device = device;
+  if (Status s = check_threads(args->threads); !s.ok()) return s;
   params->threads = args->threads;
   params->kernel = args->kernel;
   return check_overlaps(*args);

@@ -43,6 +43,7 @@ Status check(const isobit_nvfp4_quantize_args* args, Params* params) {
     return s;
   }
   params->device = device;
+  if (Status s = check_threads(args->threads); !s.ok()) return s;
   params->threads = args->threads;
   params->kernel = args->kernel;
   return check_overlaps(*args);

@@ -51,6 +51,8 @@ TEST_F(GegluContract, Structure) {
   EXPECT_EQ(isobit_geglu_backward(nullptr, nullptr), ISOBIT_INVALID_ARGUMENT);
   refused([](ForwardArgs& a) { a.struct_size = 8; }, "struct_size: expected");
   backward_refused([](BackwardArgs& a) { a.struct_size = 0; }, "struct_size: expected");
+  refused([](ForwardArgs& a) { a.threads = -1; }, "threads: expected 0 <= threads <= 1024, got threads = -1");
+  backward_refused([](BackwardArgs& a) { a.threads = 1025; }, "threads: expected");
   backward_refused([](BackwardArgs& a) { a.reserved = 1; }, "reserved: expected 0, got 1");
   backward_refused([](BackwardArgs& a) { a.in_place = 2; }, "in_place: expected 0 or 1, got 2");
 }

@@ -21,6 +21,7 @@ TEST_F(Nvfp4GegluContract, Accepted) {
 TEST_F(Nvfp4GegluContract, StructAndWorkspace) { refuses_unusable_structs_and_workspaces(); }
 
 TEST_F(Nvfp4GegluContract, Options) {
+  refused([](Args& a) { a.threads = 1025; }, "threads: expected 0 <= threads <= 1024, got threads = 1025");
   refused([](Args& a) { a.gelu = 0; }, "gelu: expected ISOBIT_GELU_TANH or ISOBIT_GELU_ERF, got 0");
   refused([](Args& a) { a.gelu = 3; }, "gelu: expected");
   refused([](Args& a) { a.reserved = 1; }, "reserved: expected 0");

@@ -21,6 +21,7 @@ TEST_F(Nvfp4LinearContract, Accepted) {
 TEST_F(Nvfp4LinearContract, StructAndWorkspace) { refuses_unusable_structs_and_workspaces(); }
 
 TEST_F(Nvfp4LinearContract, Operands) {
+  refused([](Args& a) { a.threads = -1; }, "threads: expected 0 <= threads <= 1024, got threads = -1");
   refused([](Args& a) { a.x.codes.shape[1] = 23; }, "K a positive multiple of 16");
   refused([](Args& a) { a.x.codes.shape[1] = 0; }, "K a positive multiple of 16");
   refused([](Args& a) { a.x.codes.dtype = ISOBIT_BF16; }, "x.codes: expected uint8");

@@ -40,6 +40,7 @@ TEST_F(Nvfp4QuantizeContract, Struct) {
   EXPECT_EQ(isobit_nvfp4_quantize(nullptr, nullptr), ISOBIT_INVALID_ARGUMENT);
   refused([](Args& a) { a.struct_size = 8; }, "struct_size");
   refused([](Args& a) { a.kernel = "sm90"; }, "kernel: expected the name of a row");
+  refused([](Args& a) { a.threads = 1025; }, "threads: expected 0 <= threads <= 1024, got threads = 1025");
   refused([](Args& a) { a.out.reserved = 1; }, "out.reserved: expected 0");
   refused([](Args& a) { a.global_scale.reserved = 1; }, "global_scale.reserved: expected 0");
   accepted([](Args& a) { a.kernel = "cpu"; });
