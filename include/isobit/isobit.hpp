@@ -158,6 +158,9 @@ struct LinearLogpBackward : isobit_linear_logp_backward_args {
   Status run(void* stream = nullptr) const { return isobit_linear_logp_backward(this, stream); }
   Status saved_bytes(size_t* bytes) const { return isobit_linear_logp_saved_bytes(this, bytes); }
   Status save(void* stream = nullptr) const { return isobit_linear_logp_save(this, stream); }
+  Status save_merge(const isobit_linear_logp_state* states, int32_t count, void* stream = nullptr) const {
+    return isobit_linear_logp_save_merge(this, states, count, stream);
+  }
   Status part_bytes(size_t* bytes) const { return isobit_linear_logp_part_bytes(this, bytes); }
   Status shard(void* part, void* stream = nullptr) const {
     return isobit_linear_logp_backward_shard(this, part, stream);

@@ -205,6 +205,14 @@ ISOBIT_API isobit_status isobit_linear_logp_backward(const isobit_linear_logp_ba
 ISOBIT_API isobit_status isobit_linear_logp_saved_bytes(const isobit_linear_logp_backward_args* args, size_t* bytes);
 ISOBIT_API isobit_status isobit_linear_logp_save(const isobit_linear_logp_backward_args* args, void* stream);
 
+/* `saved` of the whole vocabulary from the states of all its shards (as in isobit_linear_logp_merge), and forward.logp,
+ * lse and entropy with the bits of isobit_linear_logp. The states come from shard calls with entropy and without rank;
+ * forward.entropy is present and subtract_p is 1 (a state does not hold what the other choice needs). forward's hidden,
+ * weight, bias and temperature may be absent. Needs no workspace. */
+ISOBIT_API isobit_status isobit_linear_logp_save_merge(const isobit_linear_logp_backward_args* args,
+                                                       const isobit_linear_logp_state* states, int32_t count,
+                                                       void* stream);
+
 /* One vocabulary shard of the backward pass: reads `saved` of the whole vocabulary, writes the shard's d_weight and
  * d_bias, and to `part`, if it is not NULL, its share of d_hidden as fp32 [P, N, H] without gaps, aligned to 16 bytes;
  * d_hidden itself is absent. With a part the shard's borders must be multiples of ceil(V / 16), or V (equal shards for

@@ -1,5 +1,8 @@
 #include "ops/linear_logp/backward_contract.h"
 
+#include <array>
+#include <utility>
+
 #include "ops/linear_logp/contract_memory.h"
 #include "ops/linear_logp/saved.h"
 
@@ -20,6 +23,10 @@ Purpose forward_purpose(BackwardPurpose purpose) {
     default:
       return Purpose::kQuery;
   }
+}
+
+std::array<std::pair<const char*, const isobit_tensor*>, 3> outputs_of(const isobit_linear_logp_args& f) {
+  return {{{"logp", &f.logp}, {"lse", &f.lse}, {"entropy", &f.entropy}}};
 }
 
 Status check_header(const Args* args) {
@@ -46,6 +53,7 @@ class Checker {
   Status segments() const;
   Status part(void* part);
   Status merge(MergeInput* parts);
+  Status save_merge(MergeInput* states);
   Status overlaps() const;
 
  private:
@@ -138,14 +146,14 @@ Status Checker::gradients() {
 }
 
 Status Checker::saved() {
-  const bool needed = purpose_ == BackwardPurpose::kSave || purpose_ == BackwardPurpose::kShard;
+  const bool writes = purpose_ == BackwardPurpose::kSave || purpose_ == BackwardPurpose::kSaveMerge;
+  const bool needed = writes || purpose_ == BackwardPurpose::kShard;
   if (args_.saved == nullptr && needed && p_.forward.rows > 0) return refuse("saved", "a pointer", "null");
   if (reinterpret_cast<uintptr_t>(args_.saved) % kStateAlignment != 0) {
     return refuse("saved", "memory aligned to 16 bytes", "%p", args_.saved);
   }
   const isobit_linear_logp_args& f = args_.forward;
-  if (purpose_ != BackwardPurpose::kSave && args_.saved != nullptr &&
-      (present(f.logp) || present(f.lse) || present(f.entropy))) {
+  if (!writes && args_.saved != nullptr && (present(f.logp) || present(f.lse) || present(f.entropy))) {
     return refuse("forward", "no logp, lse or entropy in a call that reads saved", "one");
   }
   p_.saved = args_.saved;
@@ -201,6 +209,27 @@ Status Checker::merge(MergeInput* parts) {
   return check_apart(written, read);
 }
 
+Status Checker::save_merge(MergeInput* states) {
+  const isobit_linear_logp_args& f = args_.forward;
+  if (Status s = check(&f, Purpose::kMerge, &p_.forward, nullptr, states); !s.ok()) return s;
+  if (!present(f.entropy)) return refuse("entropy", "the output of shards that were asked for it", "none");
+  if (present(f.rank)) return refuse("rank", "no rank in a backward call", "one");
+  if (present(f.target_logit)) return refuse("target_logit", "none in a backward call", "one");
+  if (args_.subtract_p == 0) return refuse("subtract_p", "1 where the rows come from states", "0");
+  if (Status s = saved(); !s.ok()) return s;
+  p_.subtract_p = true;
+  RegionList written;
+  RegionList read;
+  written.add("saved", args_.saved, saved_bytes(p_.forward.rows));
+  for (const auto& [name, tensor] : outputs_of(f)) read.add(name, *tensor);
+  read.add("target", f.target);
+  for (int32_t i = 0; i < p_.forward.state_count; ++i) {
+    const StateView& state = p_.forward.states[i];
+    read.add("states", state.data, state_bytes(p_.forward, state.ids));
+  }
+  return check_apart(written, read);
+}
+
 Status Checker::overlaps() const {
   const isobit_linear_logp_args& f = args_.forward;
   const bool saves = purpose_ == BackwardPurpose::kSave;
@@ -216,9 +245,7 @@ Status Checker::overlaps() const {
     read.add("d_entropy", args_.d_entropy);
   }
   (saves ? written : read).add("saved", args_.saved, saved_bytes(p_.forward.rows));
-  for (const auto& [name, tensor] : {std::pair{"logp", &f.logp}, {"lse", &f.lse}, {"entropy", &f.entropy}}) {
-    written.add(name, *tensor);
-  }
+  for (const auto& [name, tensor] : outputs_of(f)) written.add(name, *tensor);
   written.add("workspace", f.workspace, static_cast<int64_t>(f.workspace_bytes));
   for (const auto& [name, tensor] : {std::pair{"hidden", &f.hidden},
                                      {"weight", &f.weight},
@@ -238,12 +265,13 @@ int64_t part_bytes(const BackwardParams& params, IdRange ids) {
 }
 
 Status check_backward(const Args* args, BackwardPurpose purpose, BackwardParams* params, void* part,
-                      MergeInput* parts) {
+                      MergeInput* merge) {
   *params = BackwardParams{};
   params->purpose = purpose;
   if (Status s = check_header(args); !s.ok()) return s;
   Checker checker(*args, purpose, params);
-  if (purpose == BackwardPurpose::kMerge) return checker.merge(parts);
+  if (purpose == BackwardPurpose::kMerge) return checker.merge(merge);
+  if (purpose == BackwardPurpose::kSaveMerge) return checker.save_merge(merge);
   if (Status s = checker.forward(); !s.ok()) return s;
   const bool query = purpose == BackwardPurpose::kQuery || purpose == BackwardPurpose::kShardQuery;
   if (purpose != BackwardPurpose::kSave) {

@@ -10,7 +10,7 @@ namespace isobit::linear_logp {
 inline constexpr const char* kBackwardContract = "linear_logp_backward/sm90-k16-f25/0";
 
 // What a call is going to do. A query does not look at pointers and stands for kWhole, kSave and kShard.
-enum class BackwardPurpose { kWhole, kSave, kShard, kMerge, kQuery, kShardQuery };
+enum class BackwardPurpose { kWhole, kSave, kSaveMerge, kShard, kMerge, kQuery, kShardQuery };
 
 // An upstream gradient of shape [N] or [N, K]; +0 everywhere if data is nullptr.
 struct Upstream {
@@ -34,8 +34,8 @@ struct GradientOutput {
 // Checked parameters.
 struct BackwardParams {
   BackwardPurpose purpose;
-  // Inputs, options, workspace, kernel, threads, device; logp, lse and entropy if the call writes them. In a merge only
-  // rows, width, vocab, threads, kernel and device.
+  // Inputs, options, workspace, kernel, threads, device; logp, lse and entropy if the call writes them. In kMerge only
+  // rows, width, vocab, threads, kernel and device; in kSaveMerge what a merge of the forward pass has.
   Params forward;
   bool accumulate;
 
@@ -54,16 +54,16 @@ struct BackwardParams {
   int64_t weight_rows;      // Vw: those from forward.count on are padding
 
   bool subtract_p;         // no lead in what is saved
-  void* saved;             // SavedArrays; nullptr: the call finds out itself. Written by kSave only.
+  void* saved;             // SavedArrays; nullptr: the call finds out itself. Written by kSave, kSaveMerge.
   float* part;             // [P, N, H], written by a shard call
   const StateView* parts;  // read by a merge: [part_count], host memory, ascending ids, none empty; [P, N, H] each
   int32_t part_count;
 };
 
-// The only place where isobit_linear_logp_backward_args are read. `part` is what a shard call writes, `parts` what a
-// merge reads.
+// The only place where isobit_linear_logp_backward_args are read. `part` is what a shard call writes, `merge` what
+// kMerge (parts) or kSaveMerge (states) reads.
 Status check_backward(const isobit_linear_logp_backward_args* args, BackwardPurpose purpose, BackwardParams* params,
-                      void* part = nullptr, MergeInput* parts = nullptr);
+                      void* part = nullptr, MergeInput* merge = nullptr);
 
 // Bytes of the part of a shard call.
 int64_t part_bytes(const BackwardParams& params, IdRange ids);

@@ -26,15 +26,16 @@ Status with_kernel(const BackwardParams& params, const Then& then) {
 }
 
 Status check_workspace(const BackwardParams& params, const Kernel<BackwardParams>& kernel) {
-  if (params.purpose == BackwardPurpose::kMerge || params.forward.rows == 0) return Status();
+  const bool merges = params.purpose == BackwardPurpose::kMerge || params.purpose == BackwardPurpose::kSaveMerge;
+  if (merges || params.forward.rows == 0) return Status();
   return isobit::check_workspace(kernel.workspace(params), params.forward.workspace, params.forward.workspace_bytes,
                                  kWorkspaceAlignment);
 }
 
 isobit_status run(const isobit_linear_logp_backward_args* args, BackwardPurpose purpose, void* stream,
-                  void* part = nullptr, MergeInput* parts = nullptr) {
+                  void* part = nullptr, MergeInput* merge = nullptr) {
   BackwardParams params;
-  if (const Status s = check_backward(args, purpose, &params, part, parts); !s.ok()) return s.code();
+  if (const Status s = check_backward(args, purpose, &params, part, merge); !s.ok()) return s.code();
   return with_kernel(params,
                      [&](const Kernel<BackwardParams>& kernel) {
                        const Status status = check_workspace(params, kernel);
@@ -100,6 +101,12 @@ isobit_status isobit_linear_logp_saved_bytes(const isobit_linear_logp_backward_a
 
 isobit_status isobit_linear_logp_save(const isobit_linear_logp_backward_args* args, void* stream) {
   return run(args, BackwardPurpose::kSave, stream);
+}
+
+isobit_status isobit_linear_logp_save_merge(const isobit_linear_logp_backward_args* args,
+                                            const isobit_linear_logp_state* states, int32_t count, void* stream) {
+  MergeInput input{states, count, {}};
+  return run(args, BackwardPurpose::kSaveMerge, stream, nullptr, &input);
 }
 
 isobit_status isobit_linear_logp_part_bytes(const isobit_linear_logp_backward_args* args, size_t* bytes) {

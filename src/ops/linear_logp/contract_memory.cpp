@@ -8,10 +8,6 @@
 namespace isobit::linear_logp {
 namespace {
 
-int64_t state_bytes(const Params& p, IdRange ids) {
-  return state_layout(ids, p.vocab, p.rows, p.targets, p.wants_entropy, p.wants_rank).bytes;
-}
-
 Status check_pair(const Region& written, const Region& other) {
   if (!written.bytes.overlaps(other.bytes)) return Status();
   char rule[64];
@@ -20,6 +16,10 @@ Status check_pair(const Region& written, const Region& other) {
 }
 
 }  // namespace
+
+int64_t state_bytes(const Params& p, IdRange ids) {
+  return state_layout(ids, p.vocab, p.rows, p.targets, p.wants_entropy, p.wants_rank).bytes;
+}
 
 Status check_limit(const char* name, const char* letter, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return Status();

@@ -7,6 +7,9 @@ namespace isobit::linear_logp {
 
 inline long long number(int64_t value) { return static_cast<long long>(value); }
 
+// Bytes of the state of a shard of these ids.
+int64_t state_bytes(const Params& p, IdRange ids);
+
 // least <= value <= most, for the quantity called `letter` of the argument `name`.
 Status check_limit(const char* name, const char* letter, int64_t value, int64_t least, int64_t most);
 

@@ -78,9 +78,11 @@ void check_invariance(const CheckOptions& options, const BackwardCase& c, CheckR
     }
   }
   all("saved before", c.whole({.rows = n, .saves = true}));
+  const bool shards = v % 16 == 0 && c.takes_shards();
   for (const int64_t ranks : {1, 2, 4, 8, 16}) {
-    if (v % 16 == 0) all(std::to_string(ranks) + " shards", c.sharded({.rows = n}, ranks));
+    if (shards) all(std::to_string(ranks) + " shards", c.sharded({.rows = n}, ranks));
   }
+  result.name += shards ? ", 1 to 16 shards" : ", no shards";
   const size_t row_bytes = base.hidden.size() / static_cast<size_t>(n);
   for (const int64_t rows : {int64_t{1}, n / 2}) {
     for (const int64_t first : {int64_t{0}, n / 3, n - rows}) {
@@ -107,8 +109,9 @@ void check_linear_logp_backward(const CheckOptions& options, CheckReport& report
         const LogpShape shape = {s.at("N"), s.at("H"), s.at("V"), every_option ? 2 : 1, 0};
         LogpOptions logp;
         if (every_option) logp = {.bias = true, .row_temperature = true, .softcap = 30.0f, .ignored_rows = true};
-        const BackwardCase c(kernel, {kernel.place(), 0}, shape, logp, options.seed, false);
-        const std::string what = every_option ? "bias, softcap, row temperatures, ignored rows" : "no options";
+        const BackwardCase c(kernel, {kernel.place(), 0}, shape, logp, options.seed);
+        std::string what = every_option ? "bias, softcap, row temperatures, ignored rows" : "no options";
+        if (c.subtract_p()) what += ", 1 - p subtracted";
         if (options.invariance) {
           check_invariance(options, c, result_of(kernel, shape, what), report);
         } else {

@@ -74,13 +74,30 @@ struct BackwardCase::Outputs {
 };
 
 BackwardCase::BackwardCase(const Kernel& kernel, Place place, const LogpShape& shape, const LogpOptions& options,
-                           uint64_t seed, bool subtract_p)
+                           uint64_t seed)
     : forward_(kernel, place, shape, options, seed),
       place_(place),
-      subtract_p_(subtract_p),
       d_logp_(place, random_floats(shape.n * shape.k, seed + 10)),
       d_lse_(place, random_floats(shape.n, seed + 11)),
-      d_entropy_(place, random_floats(shape.n, seed + 12)) {}
+      d_entropy_(place, random_floats(shape.n, seed + 12)) {
+  const Outputs outputs(shape, false, place, shape.n);
+  Args args = arguments({.rows = shape.n});
+  args.d_hidden = outputs.hidden_view();
+  subtract_p_ = isobit_linear_logp_backward_supported(&args, nullptr, 0) == ISOBIT_UNSUPPORTED;
+}
+
+bool BackwardCase::takes_shards() const {
+  // Without a workspace nothing runs: the status tells.
+  const BackwardCall call = {.rows = forward_.shape().n};
+  const Buffer saved = save(call);
+  Args args = arguments(call);
+  args.saved = saved.data();
+  args.forward.vocab_size = forward_.shape().v;
+  size_t bytes = 0;
+  require_ok(isobit_linear_logp_part_bytes(&args, &bytes));
+  const Buffer part(place_, bytes);
+  return isobit_linear_logp_backward_shard(&args, part.data(), nullptr) != ISOBIT_UNSUPPORTED;
+}
 
 Args BackwardCase::arguments(const BackwardCall& call) const {
   Args args = ISOBIT_LINEAR_LOGP_BACKWARD_ARGS_INIT;

@@ -24,10 +24,12 @@ struct GradientBytes {
 
 class BackwardCase {
  public:
-  BackwardCase(const Kernel& kernel, Place place, const LogpShape& shape, const LogpOptions& options, uint64_t seed,
-               bool subtract_p);
+  BackwardCase(const Kernel& kernel, Place place, const LogpShape& shape, const LogpOptions& options, uint64_t seed);
 
   const LogpCase& forward() const { return forward_; }
+  // Where the kernel does not take subtract_p = 0, the calls say 1.
+  bool subtract_p() const { return subtract_p_; }
+  bool takes_shards() const;
   GradientBytes whole(const BackwardCall& call) const;
   // Equal shards of V ids, a multiple of `ranks`; their parts merged.
   GradientBytes sharded(const BackwardCall& call, int64_t ranks) const;
@@ -42,7 +44,7 @@ class BackwardCase {
 
   LogpCase forward_;
   Place place_;
-  bool subtract_p_;
+  bool subtract_p_ = false;
   Placed<float> d_logp_;     // [N, K]
   Placed<float> d_lse_;      // [N]
   Placed<float> d_entropy_;  // [N]

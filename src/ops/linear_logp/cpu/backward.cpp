@@ -97,6 +97,13 @@ Status run_backward(const BackwardParams& p, void*) {
     merge_parts(p);
     return Status();
   }
+  if (p.purpose == BackwardPurpose::kSaveMerge) {
+    Params forward = p.forward;
+    forward.saves = true;
+    forward.saved = p.saved;
+    run_merge(forward);
+    return Status();
+  }
   BackwardData data{};
   if (p.forward.rows > 0) data = backward_data(p);
   const bool makes_record = p.purpose == BackwardPurpose::kSave || p.saved == nullptr;

@@ -52,12 +52,7 @@ void form_tile(const BackwardParams& p, const GradientTile& tile) {
 }  // namespace
 
 bool is_valid_row(const Params& p, int64_t row) {
-  if (is_ignored_row(p, row) || !(row_temperature(p, row) > 0.0f)) return false;
-  for (int64_t k = 0; k < p.targets; ++k) {
-    const int64_t id = target_id(p, row, k);
-    if (!is_ignored(p, id) && !has_logit(p, id)) return false;
-  }
-  return true;
+  return !is_ignored_row(p, row) && row_temperature(p, row) > 0.0f && !has_outside_target(p, row);
 }
 
 RowGradient row_gradient(const BackwardParams& p, void* saved, int64_t row) {

@@ -149,10 +149,7 @@ class Forward {
   // Rows with a target outside the vocabulary keep the idle record.
   void save_row(int64_t at, const Node& node) const {
     const int64_t row = chunk_.row[at];
-    for (int64_t k = 0; k < p_.targets; ++k) {
-      const int64_t id = target_id(p_, row, k);
-      if (!is_ignored(p_, id) && !has_logit(p_, id)) return;
-    }
+    if (has_outside_target(p_, row)) return;
     RowRecord record = {node, identity_node(), static_cast<int32_t>(chunk_.lead[at])};
     int64_t slot = 0;
     if (record.lead >= 0) record.others = climb(nodes_, row_level(p_.vocab), at, &slot, record.lead);

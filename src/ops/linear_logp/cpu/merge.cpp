@@ -3,6 +3,7 @@
 #include "cpu/parallel_for.h"
 #include "ops/linear_logp/cpu/kernel.h"
 #include "ops/linear_logp/cpu/rows.h"
+#include "ops/linear_logp/saved.h"
 #include "ops/linear_logp/state.h"
 #include "ops/linear_logp/unit.h"
 
@@ -23,6 +24,7 @@ class RowMerge {
       : p_(p), shards_(shards), row_(row), climb_(p.vocab, row_level(p.vocab)) {}
 
   void run() {
+    if (p_.saves) store_record(saved_arrays(p_.saved, p_.rows), row_, idle_record());
     if (is_ignored_row(p_, row_)) return write_ignored_row(p_, row_);
     for (int32_t i = 0; i < p_.state_count; ++i) {
       const Shard& shard = shards_[i];
@@ -34,6 +36,9 @@ class RowMerge {
     int32_t rank[kMaxTargets];
     for (int64_t k = 0; k < p_.targets; ++k) take_target(k, &z[k], &rank[k]);
     write_row(p_, row_, {climb_.value(), z, rank, nullptr});
+    if (p_.saves && !has_outside_target(p_, row_)) {
+      store_record(saved_arrays(p_.saved, p_.rows), row_, {climb_.value(), identity_node(), -1});
+    }
   }
 
  private:

@@ -24,6 +24,15 @@ inline bool is_ignored_row(const Params& p, int64_t row) {
   return true;
 }
 
+// Whether a target that is not ignored lies outside the vocabulary.
+inline bool has_outside_target(const Params& p, int64_t row) {
+  for (int64_t k = 0; k < p.targets; ++k) {
+    const int64_t id = target_id(p, row, k);
+    if (!is_ignored(p, id) && !has_logit(p, id)) return true;
+  }
+  return false;
+}
+
 inline float row_temperature(const Params& p, int64_t row) {
   return p.temperature != nullptr ? p.temperature[row * p.temperature_stride] : p.temperature_value;
 }

@@ -196,6 +196,59 @@ TEST(BackwardInvariance, UnequalShardsOfWholeSegments) {
   expect_shards(odd, random_upstream(odd, 3), {0, 4, 8, 17});
 }
 
+// A row's record from the states of shards at odd borders is that of one call.
+TEST(BackwardInvariance, RecordFromStates) {
+  Problem p = problem_with_options({9, 24, 700, 2});
+  p.target[0] = 703;  // an invalid row
+  const Guarded want = save(p, {.subtract_p = true});
+  const Outputs outputs = run(p, Outputs::kLogp | Outputs::kEntropy);
+  Outputs merged(p, Outputs::kLogp | Outputs::kEntropy);
+  std::vector<Guarded> memory;
+  std::vector<isobit_linear_logp_state> states;
+  const std::vector<int64_t> cuts = {0, 1, 130, 141, 700};
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    isobit_linear_logp_args shard = p.args();
+    merged.attach(&shard);
+    shard.vocab_size = 700;
+    shard.first_id = cuts[i];
+    shard.weight = matrix(&p.weight[cuts[i] * 24], ISOBIT_BF16, cuts[i + 1] - cuts[i], 24);
+    shard.bias = vector(&p.bias[cuts[i]], ISOBIT_FP32, cuts[i + 1] - cuts[i]);
+    size_t bytes = 0;
+    size_t minimum = 0;
+    ASSERT_EQ(isobit_linear_logp_state_bytes(&shard, &bytes), ISOBIT_OK);
+    ASSERT_EQ(isobit_linear_logp_workspace(&shard, &minimum, nullptr), ISOBIT_OK);
+    Guarded workspace(minimum);
+    shard.workspace = workspace.data();
+    shard.workspace_bytes = minimum;
+    memory.emplace_back(bytes);
+    ASSERT_EQ(isobit_linear_logp_shard(&shard, memory.back().data(), nullptr), ISOBIT_OK) << isobit_last_error();
+    states.push_back({cuts[i], cuts[i + 1] - cuts[i], memory.back().data()});
+  }
+  const UpstreamValues none;
+  BackwardArgs args = backward_args(p, none);
+  args.forward.hidden = args.forward.weight = args.forward.bias = args.forward.temperature = {};
+  args.forward.vocab_size = 700;
+  args.subtract_p = 1;
+  merged.attach(&args.forward);
+  Guarded saved(want.bytes());
+  args.saved = saved.data();
+  const auto merge = [&] {
+    return isobit_linear_logp_save_merge(&args, states.data(), static_cast<int32_t>(states.size()), nullptr);
+  };
+  ASSERT_EQ(merge(), ISOBIT_OK) << isobit_last_error();
+  EXPECT_TRUE(saved.guards_intact());
+  EXPECT_EQ(merged.bytes(), outputs.bytes());
+  const size_t stride = 12 * 4;  // 9 rows, padded
+  for (size_t array = 0; array < 6; ++array) {
+    EXPECT_EQ(saved.contents().substr(array * stride, 36), want.contents().substr(array * stride, 36)) << array;
+  }
+  args.subtract_p = 0;
+  EXPECT_EQ(merge(), ISOBIT_INVALID_ARGUMENT) << "a state does not hold the others' sums";
+  args.subtract_p = 1;
+  args.forward.entropy = {};
+  EXPECT_EQ(merge(), ISOBIT_INVALID_ARGUMENT) << "q is in the states";
+}
+
 TEST(BackwardInvariance, StridedAndExpandedUpstream) {
   const Problem p = problem_with_options({12, 24, 100, 3});
   UpstreamValues upstream = random_upstream(p, 3);
