@@ -139,11 +139,6 @@ Status check_unit_stride(const char* name, const isobit_tensor& tensor, int dime
                 static_cast<long long>(tensor.stride[dimension]));
 }
 
-Status check_threads(int32_t threads) {
-  if (threads >= 0 && threads <= kMaxThreads) return Status();
-  return refuse("threads", "0 <= threads <= 1024", "threads = %d", threads);
-}
-
 ByteRange byte_range(const isobit_tensor& tensor) {
   // A call may carry views that it has no use for and did not check (hidden in a merge).
   if (!present(tensor) || tensor.rank < 0 || tensor.rank > kMaxRank) return {};

@@ -34,10 +34,6 @@ struct ByteRange {
 };
 ByteRange byte_range(const isobit_tensor& tensor);
 
-// Number of threads of a CPU call, 0 for the default. An OpenMP runtime ends the process when it cannot start one.
-inline constexpr int32_t kMaxThreads = 1024;
-Status check_threads(int32_t threads);
-
 // No two elements of a written view may share an address.
 Status check_writable(const char* name, const isobit_tensor& tensor);
 

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "core/threads.h"
+
 namespace isobit::geglu {
 namespace {
 

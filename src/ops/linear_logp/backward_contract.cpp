@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "core/threads.h"
 #include "ops/linear_logp/contract_memory.h"
 #include "ops/linear_logp/saved.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/threads.h"
 #include "ops/linear_logp/contract_memory.h"
 
 namespace isobit::linear_logp {

@@ -1,5 +1,7 @@
 #include "ops/nvfp4_geglu/contract.h"
 
+#include "core/threads.h"
+
 namespace isobit::nvfp4_geglu {
 namespace {
 

@@ -1,5 +1,7 @@
 #include "ops/nvfp4_linear/contract.h"
 
+#include "core/threads.h"
+
 namespace isobit::nvfp4_linear {
 namespace {
 

@@ -1,5 +1,7 @@
 #include "ops/nvfp4_quantize/contract.h"
 
+#include "core/threads.h"
+
 namespace isobit::nvfp4_quantize {
 namespace {
 
