@@ -6,6 +6,7 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "numerics/bf16.h"
 #include "numerics/fp16.h"
@@ -139,6 +140,25 @@ __device__ __forceinline__ void join_couples(const uint32_t (&first)[kWords], co
       couples[2 * i + 1] = odd;
     }
   }
+}
+
+// Two neighbouring elements from fp32: in one access if `pairs` says that they are aligned to it.
+template <class Format>
+__device__ __forceinline__ void store_pair(char* to, float first, float second, bool pairs, bool has_second) {
+  using Element = typename Words<Format>::Element;
+  const Element low = Format::from_float(first);
+  const Element high = Format::from_float(second);
+  auto* const elements = reinterpret_cast<Element*>(to);
+  if (pairs && has_second) {
+    if constexpr (std::is_same_v<Element, float>) {
+      *reinterpret_cast<float2*>(to) = make_float2(low, high);
+    } else {
+      *reinterpret_cast<uint32_t*>(to) = low | static_cast<uint32_t>(high) << 16;
+    }
+    return;
+  }
+  elements[0] = low;
+  if (has_second) elements[1] = high;
 }
 
 }  // namespace isobit::device

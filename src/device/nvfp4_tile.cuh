@@ -6,20 +6,18 @@
 // 256 threads, 8 warps of 64 x 32 outputs each. Every element is decoded once a tile. One accumulator per output takes
 // the blocks of 16 in ascending k, which is the whole of the tensor-core rule of docs/bit-contract.md.
 //
-// The decode makes code * scale * 2^-8: E2M1's bits at bf16's exponent and mantissa are the value times 2^-126, and the
-// scale is kept times 2^118, so one exact multiplication a pair is enough. Sums are thus 2^-16 of the true ones, and
-// nothing in between is near the ends of the range; `sum_of` takes the factor out again, exactly. The order of the 16
-// elements in a block is not that of memory, but the same in both operands, and a step's bits do not depend on it.
+// The decode makes value * 2^-8 (nvfp4_decode.cuh). Sums are thus 2^-16 of the true ones, and nothing in between is
+// near the ends of the range; `sum_of` takes the factor out again, exactly. The order of the 16 elements in a block is
+// not that of memory, but the same in both operands, and a step's bits do not depend on it.
 #pragma once
 
 #include <cstdint>
 
+#include "device/nvfp4_decode.cuh"
 #include "device/nvfp4_tile.h"
 #include "device/ptx/memory.cuh"
 #include "device/ptx/mma_sync.cuh"
-#include "device/ptx/packed.cuh"
 #include "numerics/bf16.h"
-#include "numerics/e4m3.h"
 #include "numerics/ieee.h"
 #include "numerics/scale_layout.h"
 
@@ -101,27 +99,14 @@ __device__ __forceinline__ uint32_t chunk_offset(int row, int chunk) {
   return row * Nvfp4Tile::kRowBytes + ((chunk ^ (row % 8)) * 16);
 }
 
-// Eight codes to four pairs of bf16: pair j holds elements j and j + 4.
-__device__ __forceinline__ uint4 decode(uint32_t codes, uint32_t scale) {
-  uint32_t pair[4];
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    const uint32_t nibbles = codes >> (4 * j);
-    pair[j] = ptx::mul_bf16x2((nibbles << 12 & 0x80008000u) | (nibbles << 6 & 0x01C001C0u), scale);
-  }
-  return make_uint4(pair[0], pair[1], pair[2], pair[3]);
-}
-
 __device__ __forceinline__ void store_decoded(const Packed (&packed)[2], unsigned char* matrix) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const float scale = numerics::mul_rn(numerics::e4m3_to_float(static_cast<uint8_t>(packed[i].scale)), 0x1p118f);
-    const uint32_t half = __float_as_uint(scale) >> 16;
-    const uint32_t both = half | half << 16;
+    const uint32_t scale = nvfp4_scale_pair(static_cast<uint8_t>(packed[i].scale));
     const int row = threadIdx.x / Nvfp4Tile::kBlocks + 64 * i;
     const int chunk = threadIdx.x % Nvfp4Tile::kBlocks * 2;
-    *reinterpret_cast<uint4*>(matrix + chunk_offset(row, chunk)) = decode(packed[i].codes[0], both);
-    *reinterpret_cast<uint4*>(matrix + chunk_offset(row, chunk + 1)) = decode(packed[i].codes[1], both);
+    *reinterpret_cast<uint4*>(matrix + chunk_offset(row, chunk)) = decode_nvfp4(packed[i].codes[0], scale);
+    *reinterpret_cast<uint4*>(matrix + chunk_offset(row, chunk + 1)) = decode_nvfp4(packed[i].codes[1], scale);
   }
 }
 

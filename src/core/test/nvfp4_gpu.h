@@ -1,6 +1,8 @@
 // Kernels of the NVFP4 products on a GPU, against the CPU backend byte for byte (compute capability 9.0).
 #pragma once
 
+#include <initializer_list>
+
 #include "core/test/device_arena.h"
 #include "core/test/nvfp4_calls.h"
 
@@ -10,10 +12,12 @@ namespace isobit::test {
 template <class Problem>
 class DeviceProblem {
  public:
-  DeviceProblem(const Problem& problem, const char* kernel)
+  DeviceProblem(const Problem& problem, const char* kernel, bool minimum_workspace = false)
       : memory_(problem.arena.bytes), args_(problem.args(memory_.data(), {ISOBIT_CUDA, 0})) {
     args_.kernel = kernel;
-    EXPECT_EQ(Problem::kCalls.workspace(&args_, nullptr, &args_.workspace_bytes), ISOBIT_OK) << isobit_last_error();
+    size_t minimum = 0;
+    EXPECT_EQ(Problem::kCalls.workspace(&args_, &minimum, &args_.workspace_bytes), ISOBIT_OK) << isobit_last_error();
+    if (minimum_workspace) args_.workspace_bytes = minimum;
     guarded_ = std::make_unique<GuardedBytes>(args_.workspace_bytes);
     workspace_ = std::make_unique<DeviceArena>(guarded_->all);
     args_.workspace = static_cast<std::byte*>(workspace_->data()) + GuardedBytes::kGuard;
@@ -33,15 +37,22 @@ class DeviceProblem {
   std::unique_ptr<DeviceArena> workspace_;
 };
 
+// Every one of `kernels`, each with the recommended and with the least workspace.
 template <class Problem>
-void expect_cpu_bytes_on_gpu(const char* kernel, const typename Problem::ShapeType& shape, uint64_t seed = 1) {
-  Problem cpu(shape, seed), gpu(shape, seed);
+void expect_cpu_bytes_on_gpu(std::initializer_list<const char*> kernels, const typename Problem::ShapeType& shape) {
+  Problem cpu(shape);
   ASSERT_EQ(cpu.run_cpu(), ISOBIT_OK) << isobit_last_error();
-  DeviceProblem<Problem> device(gpu, kernel);
-  ASSERT_EQ(Problem::kCalls.run(device.args(), nullptr), ISOBIT_OK) << isobit_last_error();
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  device.download(&gpu);
-  EXPECT_TRUE(gpu.arena.bytes == cpu.arena.bytes) << kernel << ": " << gpu.arena.stray_write();
+  for (const char* kernel : kernels) {
+    for (const bool minimum_workspace : {false, true}) {
+      Problem gpu(shape);
+      DeviceProblem<Problem> device(gpu, kernel, minimum_workspace);
+      ASSERT_EQ(Problem::kCalls.run(device.args(), nullptr), ISOBIT_OK) << isobit_last_error();
+      ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+      device.download(&gpu);
+      EXPECT_TRUE(gpu.arena.bytes == cpu.arena.bytes)
+          << kernel << ", " << shape.rows << " rows: " << gpu.arena.stray_write();
+    }
+  }
 }
 
 // The first call of a kernel, inside a graph, which is then replayed on fresh outputs.

@@ -48,6 +48,13 @@ __device__ __forceinline__ uint32_t e2m1x2_from_floats(float even, float odd) {
   return pair;
 }
 
+// Two e4m3 to fp16, exact; NaN stays NaN.
+__device__ __forceinline__ uint32_t fp16x2_from_e4m3x2(uint16_t pair) {
+  uint32_t halves;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));
+  return halves;
+}
+
 __device__ __forceinline__ float float_from_fp16(uint16_t half) {
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));

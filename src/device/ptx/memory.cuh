@@ -10,11 +10,16 @@ __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// A word that an instruction wrote whose writes the compiler does not see.
+// Reads of shared memory by address (PTX ISA 9.7.9.8, ld).
 __device__ __forceinline__ uint32_t load_shared(uint32_t address) {
-  uint32_t value;
-  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
-  return value;
+  uint32_t word;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+  return word;
+}
+__device__ __forceinline__ uint2 load_shared_2(uint32_t address) {
+  uint2 words;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "r"(address) : "memory");
+  return words;
 }
 
 // Relaxed read at device scope: sees what other blocks have written (PTX ISA 9.7.9.8, ld).

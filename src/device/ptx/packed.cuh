@@ -13,4 +13,11 @@ __device__ __forceinline__ uint32_t mul_bf16x2(uint32_t a, uint32_t b) {
   return product;
 }
 
+// The same, where the compiler may not move it: wgmma must not come between a fragment's registers and their use.
+__device__ __forceinline__ uint32_t mul_bf16x2_here(uint32_t a, uint32_t b) {
+  uint32_t product;
+  asm volatile("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(product) : "r"(a), "r"(b), "r"(0x80008000u));
+  return product;
+}
+
 }  // namespace isobit::device::ptx

@@ -25,6 +25,7 @@ __device__ __forceinline__ void tma_load_2d(uint32_t shared, const TensorMap* ma
       : "memory");
 }
 
+// The same for a box at (x, y, z).
 __device__ __forceinline__ void tma_load_3d(uint32_t shared, const TensorMap* map, uint32_t barrier, int32_t x,
                                             int32_t y, int32_t z, L2Hint hint) {
   asm volatile(
@@ -50,6 +51,13 @@ __device__ __forceinline__ void tma_multicast_3d(uint32_t shared, const TensorMa
       "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(shared),
       "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks)
       : "memory");
+}
+
+// `bytes` consecutive bytes, a multiple of 16 at addresses that are multiples of 16 (PTX ISA 9.7.9.25.4.1).
+__device__ __forceinline__ void bulk_load(uint32_t shared, const void* global, uint32_t bytes, uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared),
+               "l"(global), "r"(bytes), "r"(barrier)
+               : "memory");
 }
 
 // Brings the descriptor itself into the cache.

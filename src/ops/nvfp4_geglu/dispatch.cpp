@@ -8,6 +8,7 @@
 #include "ops/nvfp4_geglu/cpu/kernel.h"
 #include "ops/nvfp4_geglu/sm100/launch.h"
 #include "ops/nvfp4_geglu/sm80/launch.h"
+#include "ops/nvfp4_geglu/sm90/launch.h"
 
 namespace isobit::nvfp4_geglu {
 namespace {
@@ -16,6 +17,10 @@ constexpr const char* kOp = "nvfp4_geglu";
 
 // The mma.sync kernel has two rows of one name: on SM90 its bits are those of the measured rule.
 constexpr Kernel<Params> kTable[] = {
+    {.info = {kOp, "sm90", "90a", kContract, ISOBIT_CUDA, 90, 90, kBuiltWithCuda},
+     .takes = sm90::takes,
+     .run = sm90::run,
+     .workspace = sm90::workspace},
     {.info = {kOp, "sm100", "100f, 103a, 110a, 110f", kScaledUnmeasured, ISOBIT_CUDA, 100, 110, kBuiltForSm100},
      .takes = sm100::takes<1>,
      .run = sm100::run<1>,

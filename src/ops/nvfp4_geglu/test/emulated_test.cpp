@@ -1,4 +1,4 @@
-// The mma.sync kernel in the PTX interpreter, against the CPU backend byte for byte: no GPU needed.
+// The mma.sync and WGMMA kernels in the PTX interpreter, against the CPU backend byte for byte: no GPU needed.
 #include <gtest/gtest.h>
 
 #include "core/test/nvfp4_emulated.h"
@@ -9,6 +9,10 @@ namespace {
 
 void expect_cpu_bytes(const Shape& shape) {
   isobit::test::expect_cpu_bytes_emulated<Problem>(ISOBIT_BINARY_DIR "/ptx/nvfp4_geglu/sm80", "sm80", shape);
+}
+
+void expect_cpu_bytes_wgmma(const Shape& shape) {
+  isobit::test::expect_cpu_bytes_emulated<Problem>(ISOBIT_BINARY_DIR "/ptx/nvfp4_geglu/sm90", "sm90", shape);
 }
 
 TEST(Nvfp4GegluEmulated, WholeAndRaggedTiles) {
@@ -40,6 +44,30 @@ TEST(Nvfp4GegluEmulated, StridesAlignmentAndDeviceScales) {
 TEST(Nvfp4GegluEmulated, AnyScaleByte) {
   expect_cpu_bytes({.rows = 40, .width = 32, .k = 48, .x_scale = 1e-4f, .values = ScaleValues::kAny});
   expect_cpu_bytes({.rows = 9, .width = 16, .k = 16, .device_scales = true, .up_scale = -1});
+}
+
+// Four multiprocessors, so the tiles are chosen as named, and blocks have several of them.
+TEST(Nvfp4GegluEmulatedWgmma, SmallTiles) {
+  expect_cpu_bytes_wgmma({.rows = 3, .width = 144, .k = 128});
+  expect_cpu_bytes_wgmma({.rows = 20, .width = 80, .k = 64, .gelu = ISOBIT_GELU_ERF, .out_scale = 30});
+  expect_cpu_bytes_wgmma({.rows = 70, .width = 144, .k = 64});
+}
+
+TEST(Nvfp4GegluEmulatedWgmma, LargeTiles) {
+  for (const int64_t rows : {125, 199, 207, 221, 245}) expect_cpu_bytes_wgmma({.rows = rows, .width = 496, .k = 64});
+}
+
+TEST(Nvfp4GegluEmulatedWgmma, LayoutsStridesAndAnyScaleByte) {
+  expect_cpu_bytes_wgmma({.rows = 70,
+                          .width = 48,
+                          .k = 320,
+                          .x_layout = ISOBIT_NVFP4_LINEAR,
+                          .out_layout = ISOBIT_NVFP4_8X4,
+                          .padding = 16,
+                          .device_scales = true,
+                          .x_scale = 1e-4f,
+                          .up_scale = 0.75f,
+                          .values = ScaleValues::kAny});
 }
 
 }  // namespace

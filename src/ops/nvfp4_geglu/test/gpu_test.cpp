@@ -1,4 +1,4 @@
-// The mma.sync kernel on a GPU, against the CPU backend byte for byte (compute capability 9.0).
+// The kernels on a GPU, against the CPU backend byte for byte (compute capability 9.0).
 #include <gtest/gtest.h>
 
 #include "core/test/nvfp4_gpu.h"
@@ -7,7 +7,10 @@
 namespace isobit::nvfp4_geglu::test {
 namespace {
 
-void expect_cpu_bytes(const Shape& shape) { isobit::test::expect_cpu_bytes_on_gpu<Problem>("sm80", shape); }
+void expect_cpu_bytes(const Shape& shape) { isobit::test::expect_cpu_bytes_on_gpu<Problem>({"sm80"}, shape); }
+void expect_cpu_bytes_of_both(const Shape& shape) {
+  isobit::test::expect_cpu_bytes_on_gpu<Problem>({"sm90", "sm80"}, shape);
+}
 
 TEST(Nvfp4GegluGpu, EveryRaggedness) {
   for (const isobit_gelu gelu : {ISOBIT_GELU_TANH, ISOBIT_GELU_ERF}) {
@@ -45,14 +48,39 @@ TEST(Nvfp4GegluGpu, LayoutsStridesAndAlignment) {
   }
 }
 
-// The rows of pi0.5's prompts against a slice of its width.
+TEST(Nvfp4GegluGpu, WgmmaTiles) {
+  for (const isobit_gelu gelu : {ISOBIT_GELU_TANH, ISOBIT_GELU_ERF}) {
+    for (const int64_t rows : {1, 8, 9, 32, 64, 65, 127, 128, 129, 200, 208, 223, 224, 247, 248, 249, 500}) {
+      for (const int64_t width : {16, 176, 704}) {
+        expect_cpu_bytes_of_both(
+            {.rows = rows, .width = width, .k = 192, .gelu = gelu, .up_scale = 1.3f, .out_scale = 9});
+      }
+      expect_cpu_bytes_of_both({.rows = rows,
+                                .width = 208,
+                                .k = 128,
+                                .gelu = gelu,
+                                .x_layout = ISOBIT_NVFP4_8X4,
+                                .out_layout = ISOBIT_NVFP4_LINEAR,
+                                .padding = 16,
+                                .device_scales = true,
+                                .x_scale = 1e-4f,
+                                .values = ScaleValues::kAny});
+    }
+  }
+}
+
+// The rows of pi0.5's prompts against a slice of its width: every block has several tiles.
 TEST(Nvfp4GegluGpu, VisionLanguageRows) {
-  for (const int64_t rows : {784, 816, 880, 968})
-    expect_cpu_bytes({.rows = rows, .width = 256, .k = 2048, .x_scale = 0.01f});
+  for (const int64_t rows : {784, 816, 880, 968}) {
+    expect_cpu_bytes_of_both({.rows = rows, .width = 4096, .k = 256, .x_scale = 0.01f});
+    expect_cpu_bytes_of_both({.rows = rows, .width = 64, .k = 2048, .x_scale = 0.01f});
+  }
 }
 
 TEST(Nvfp4GegluGpu, CapturedOnTheFirstCall) {
-  isobit::test::expect_cpu_bytes_of_graph<Problem>("sm80", {.rows = 9, .width = 96, .k = 96, .device_scales = true});
+  for (const char* kernel : {"sm90", "sm80"}) {
+    isobit::test::expect_cpu_bytes_of_graph<Problem>(kernel, {.rows = 9, .width = 96, .k = 128, .device_scales = true});
+  }
 }
 
 }  // namespace

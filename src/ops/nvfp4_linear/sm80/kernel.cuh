@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "device/elements.cuh"
 #include "device/nvfp4_tile.cuh"
@@ -34,24 +33,6 @@ __device__ __forceinline__ float read_scale(const float* device, float value) {
 }
 
 template <class Format>
-__device__ __forceinline__ void store_pair(char* to, float first, float second, bool pairs, bool has_second) {
-  using Element = typename device::Words<Format>::Element;
-  const Element low = Format::from_float(first);
-  const Element high = Format::from_float(second);
-  auto* const elements = reinterpret_cast<Element*>(to);
-  if (pairs && has_second) {
-    if constexpr (std::is_same_v<Element, float>) {
-      *reinterpret_cast<float2*>(to) = make_float2(low, high);
-    } else {
-      *reinterpret_cast<uint32_t*>(to) = low | static_cast<uint32_t>(high) << 16;
-    }
-    return;
-  }
-  elements[0] = low;
-  if (has_second) elements[1] = high;
-}
-
-template <class Format>
 __global__ void __launch_bounds__(Nvfp4Tile::kThreads, 2) nvfp4_linear_tile(const __grid_constant__ Job job) {
   extern __shared__ __align__(128) unsigned char shared[];
   const uint32_t column_tile = blockIdx.x / job.row_tiles;
@@ -75,7 +56,7 @@ __global__ void __launch_bounds__(Nvfp4Tile::kThreads, 2) nvfp4_linear_tile(cons
         const int64_t column = first_column + place.column(n);
         if (column >= job.weight.rows) continue;
         constexpr int64_t kSize = sizeof(typename device::Words<Format>::Element);
-        store_pair<Format>(
+        device::store_pair<Format>(
             job.out + row * job.out_row_bytes + column * kSize, scaled(device::sum_of(sums[m][n][2 * h]), alpha),
             scaled(device::sum_of(sums[m][n][2 * h + 1]), alpha), job.pairs, column + 1 < job.weight.rows);
       }

@@ -1,4 +1,4 @@
-// The mma.sync kernel in the PTX interpreter, against the CPU backend byte for byte: no GPU needed.
+// The mma.sync and WGMMA kernels in the PTX interpreter, against the CPU backend byte for byte: no GPU needed.
 #include <gtest/gtest.h>
 
 #include "core/test/nvfp4_emulated.h"
@@ -9,6 +9,10 @@ namespace {
 
 void expect_cpu_bytes(const Shape& shape) {
   isobit::test::expect_cpu_bytes_emulated<Problem>(ISOBIT_BINARY_DIR "/ptx/nvfp4_linear/sm80", "sm80", shape);
+}
+
+void expect_cpu_bytes_wgmma(const Shape& shape) {
+  isobit::test::expect_cpu_bytes_emulated<Problem>(ISOBIT_BINARY_DIR "/ptx/nvfp4_linear/sm90", "sm90", shape);
 }
 
 TEST(Nvfp4LinearEmulated, WholeAndRaggedTiles) {
@@ -36,6 +40,30 @@ TEST(Nvfp4LinearEmulated, StridesAlignmentAndDeviceScales) {
 TEST(Nvfp4LinearEmulated, AnyScaleByte) {
   expect_cpu_bytes({.rows = 40, .columns = 60, .k = 48, .values = ScaleValues::kAny});
   expect_cpu_bytes({.rows = 9, .columns = 9, .k = 16, .device_scales = true, .x_scale = -1});
+}
+
+// Four multiprocessors, so blocks have several tiles.
+TEST(Nvfp4LinearEmulatedWgmma, SmallTiles) {
+  expect_cpu_bytes_wgmma({.rows = 3, .columns = 100, .k = 128});
+  expect_cpu_bytes_wgmma({.rows = 30, .columns = 130, .k = 64, .dtype = ISOBIT_BF16});
+  expect_cpu_bytes_wgmma({.rows = 60, .columns = 200, .k = 64, .dtype = ISOBIT_BF16});
+}
+
+TEST(Nvfp4LinearEmulatedWgmma, LargeTiles) {
+  expect_cpu_bytes_wgmma({.rows = 120, .columns = 1000, .k = 64, .dtype = ISOBIT_BF16});
+  expect_cpu_bytes_wgmma({.rows = 240, .columns = 1000, .k = 64});
+}
+
+TEST(Nvfp4LinearEmulatedWgmma, LayoutsStridesAndAnyScaleByte) {
+  expect_cpu_bytes_wgmma({.rows = 70,
+                          .columns = 46,
+                          .k = 320,
+                          .dtype = ISOBIT_BF16,
+                          .x_layout = ISOBIT_NVFP4_LINEAR,
+                          .padding = 16,
+                          .out_offset = 1,
+                          .device_scales = true,
+                          .values = ScaleValues::kAny});
 }
 
 }  // namespace

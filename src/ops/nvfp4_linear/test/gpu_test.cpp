@@ -1,4 +1,4 @@
-// The mma.sync kernel on a GPU, against the CPU backend byte for byte (compute capability 9.0).
+// The kernels on a GPU, against the CPU backend byte for byte (compute capability 9.0).
 #include <gtest/gtest.h>
 
 #include "core/test/nvfp4_gpu.h"
@@ -7,7 +7,10 @@
 namespace isobit::nvfp4_linear::test {
 namespace {
 
-void expect_cpu_bytes(const Shape& shape) { isobit::test::expect_cpu_bytes_on_gpu<Problem>("sm80", shape); }
+void expect_cpu_bytes(const Shape& shape) { isobit::test::expect_cpu_bytes_on_gpu<Problem>({"sm80"}, shape); }
+void expect_cpu_bytes_of_both(const Shape& shape) {
+  isobit::test::expect_cpu_bytes_on_gpu<Problem>({"sm90", "sm80"}, shape);
+}
 
 TEST(Nvfp4LinearGpu, EveryRaggedness) {
   for (const int64_t rows : {1, 5, 32, 127, 128, 129}) {
@@ -46,13 +49,36 @@ TEST(Nvfp4LinearGpu, LayoutsStridesAndAlignment) {
   }
 }
 
-// The down projection of pi0.5's layers, its sums 16,384 long.
+TEST(Nvfp4LinearGpu, WgmmaTiles) {
+  for (const isobit_dtype dtype : {ISOBIT_BF16, ISOBIT_FP32}) {
+    for (const int64_t rows : {1, 8, 9, 32, 64, 65, 127, 128, 129, 248, 249, 500}) {
+      for (const int64_t columns : {2, 130, 464}) {
+        expect_cpu_bytes_of_both({.rows = rows, .columns = columns, .k = 192, .dtype = dtype, .x_scale = 0.3f});
+        expect_cpu_bytes_of_both({.rows = rows,
+                                  .columns = columns,
+                                  .k = 128,
+                                  .dtype = dtype,
+                                  .x_layout = ISOBIT_NVFP4_8X4,
+                                  .padding = 16,
+                                  .out_offset = 1,
+                                  .device_scales = true,
+                                  .values = ScaleValues::kAny});
+      }
+    }
+  }
+}
+
+// The down projection of pi0.5's layers, its sums 16,384 long, and many tiles.
 TEST(Nvfp4LinearGpu, DownProjection) {
-  expect_cpu_bytes({.rows = 40, .columns = 2048, .k = 16384, .dtype = ISOBIT_BF16, .x_scale = 1e-3f});
+  expect_cpu_bytes_of_both({.rows = 40, .columns = 256, .k = 16384, .dtype = ISOBIT_BF16, .x_scale = 1e-3f});
+  expect_cpu_bytes_of_both({.rows = 968, .columns = 2048, .k = 256, .dtype = ISOBIT_BF16, .x_scale = 1e-3f});
 }
 
 TEST(Nvfp4LinearGpu, CapturedOnTheFirstCall) {
-  isobit::test::expect_cpu_bytes_of_graph<Problem>("sm80", {.rows = 9, .columns = 200, .k = 96, .device_scales = true});
+  for (const char* kernel : {"sm90", "sm80"}) {
+    isobit::test::expect_cpu_bytes_of_graph<Problem>(kernel,
+                                                     {.rows = 9, .columns = 200, .k = 128, .device_scales = true});
+  }
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+// Host side of the kernels on device/nvfp4_wgmma.cuh.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/kernel_table.h"
+#include "core/nvfp4_view.h"
+#include "core/runtime.h"
+#include "device/nvfp4_wgmma.h"
+
+namespace isobit {
+
+// One instantiation of a room's kernel.
+struct Nvfp4Variant {
+  const void* kernel;
+  int tokens, groups, threads;
+  uint32_t shared_bytes;
+  int stages;
+};
+template <class Config>
+Nvfp4Variant nvfp4_variant(const void* kernel) {
+  return {kernel, Config::kTokens, Config::kGroups, Config::kThreads, Config::kSharedBytes, Config::kStages};
+}
+
+// x [rows, k] times weight [columns, k].
+struct Nvfp4WgmmaCall {
+  Nvfp4View weight;
+  int64_t rows, columns, k;
+  int device;
+  void* workspace;
+  size_t workspace_bytes;
+};
+
+Status nvfp4_wgmma_takes(const Nvfp4WgmmaCall& call);
+WorkspaceBytes nvfp4_wgmma_workspace(int64_t rows, int64_t k);
+
+// The variant that takes the least time for this many rows by a model of its cycles; no result depends on it.
+const Nvfp4Variant& choose_nvfp4_variant(std::span<const Nvfp4Variant> variants, int64_t rows, int64_t columns,
+                                         int multiprocessors);
+
+// Unpacks x and multiplies, in as many pieces as the workspace asks for. `job` is the room's Job, whose plan and unpack
+// are filled in here for every piece; `unpack_kernel` takes a Job, the variants' kernels two tensor maps and a Job.
+struct Nvfp4WgmmaJob {
+  void* job;
+  device::Nvfp4WgmmaPlan* plan;
+  device::Nvfp4Unpack* unpack;
+};
+Status run_nvfp4_wgmma(const Nvfp4WgmmaCall& call, std::span<const Nvfp4Variant> variants, const void* unpack_kernel,
+                       const Nvfp4WgmmaJob& job, void* stream);
+
+}  // namespace isobit

@@ -1,0 +1,265 @@
+// Product of two NVFP4 matrices with WGMMA on SM90: weights are decoded in registers, x comes decoded.
+//
+//   x (bf16, unpacked once) ── copy engine ──> [tokens x 64]  ──────────────────────────────> B of wgmma
+//   weight codes ───────────── copy engine ──> [pairs x 32 B | pairs x 32 B] ─ registers ───> A of wgmma, m64
+//   weight scales ──────────── copy engine ──> [128 x 4 B]  ──────────────────────┘ decode
+//
+// Persistent blocks. Thread 0 copies; every other warpgroup owns 64 weight rows and all tokens of the tile. Weight rows
+// come in pairs 2 i and 2 i + 1: both of a pair are rows g and g + 8 of one warp's fragment, so one thread has the sums
+// of a pair and a token beside each other. Each k16 step multiplies one block of 16 while the next one is decoded; one
+// accumulator takes all blocks in ascending order, which is the whole of the tensor-core rule.
+//
+// x is unpacked as value * 2^8 and the weight as value * 2^-8 (nvfp4_decode.cuh), so the sums are the true ones. The 16
+// elements of a block lie in another order than in memory, the same in both operands.
+#pragma once
+
+#include <cstdint>
+
+#include "device/nvfp4_decode.cuh"
+#include "device/nvfp4_tile.h"
+#include "device/nvfp4_wgmma.h"
+#include "device/ptx/convert.cuh"
+#include "device/ptx/memory.cuh"
+#include "device/ptx/registers.cuh"
+#include "device/ptx/synchronize.cuh"
+#include "device/ptx/tma.cuh"
+#include "device/ptx/wgmma.cuh"
+#include "device/ptx/wgmma_registers.cuh"
+#include "device/ring.cuh"
+#include "device/wgmma_descriptor.h"
+#include "numerics/scale_layout.h"
+
+namespace isobit::device {
+
+// One block of x to 32 bytes; a thread each. Runs before the product, which may start meanwhile.
+__device__ __forceinline__ void unpack_nvfp4_block(const Nvfp4Operand& x, const Nvfp4Unpack& to, int64_t index) {
+  const int64_t local = index / x.blocks;
+  if (local >= to.rows) return;
+  const int64_t row = to.first_row + local;
+  const auto block = static_cast<int32_t>(index - local * x.blocks);
+  const uint8_t* const codes = x.codes + row * x.row_bytes + 8 * block;
+  uint2 packed = {0, 0};
+  if (x.aligned) {
+    packed = __ldg(reinterpret_cast<const uint2*>(codes));
+  } else {
+#pragma unroll
+    for (int b = 0; b < 4; ++b) {
+      packed.x |= static_cast<uint32_t>(__ldg(codes + b)) << (8 * b);
+      packed.y |= static_cast<uint32_t>(__ldg(codes + 4 + b)) << (8 * b);
+    }
+  }
+  const uint32_t scale = nvfp4_scale_pair(__ldg(x.scales + numerics::scale_offset(x.layout, row, block, x.blocks)));
+  constexpr uint32_t kTwoTo16 = 0x47804780u;
+  const auto decode = [&](uint32_t word) {
+    const uint4 pairs = decode_nvfp4(word, scale);
+    return make_uint4(ptx::mul_bf16x2(pairs.x, kTwoTo16), ptx::mul_bf16x2(pairs.y, kTwoTo16),
+                      ptx::mul_bf16x2(pairs.z, kTwoTo16), ptx::mul_bf16x2(pairs.w, kTwoTo16));
+  };
+  auto* const out = reinterpret_cast<uint4*>(to.out + 32 * (local * x.blocks + block));
+  out[0] = decode(packed.x);
+  out[1] = decode(packed.y);
+}
+
+// The block's shared memory, by address.
+template <class Config>
+struct Nvfp4Shared {
+  uint32_t tokens;   // stages of x
+  uint32_t weights;  // stages of codes and scales
+  uint32_t staging;
+  uint32_t barriers;           // of the ring
+  uint32_t epilogue_barriers;  // two a group
+  __device__ __forceinline__ explicit Nvfp4Shared(uint32_t base) {
+    tokens = (base + Config::kAlignment - 1) / Config::kAlignment * Config::kAlignment;
+    weights = tokens + Config::kStages * Config::kTokenBytes;
+    staging = weights + Config::kStages * Config::kWeightBytes;
+    barriers = staging + Config::kStagingBytes;
+    epilogue_barriers = barriers + 2 * Config::kMostStages * 8;
+  }
+};
+
+struct Nvfp4TilePlace {
+  int32_t token_tile, row_tile;
+  bool last;  // of this block
+};
+
+// Calls body(tile) for the block's tiles. Neighbouring blocks have neighbouring token tiles: a weight tile is read from
+// memory once and then from L2.
+template <class Body>
+__device__ __forceinline__ void for_each_tile(const Nvfp4WgmmaPlan& plan, const Body& body) {
+  const auto tokens = static_cast<uint32_t>(plan.token_tiles);
+  const uint32_t tiles = tokens * static_cast<uint32_t>(plan.row_tiles);
+  for (uint32_t index = blockIdx.x; index < tiles; index += gridDim.x) {
+    const uint32_t row_tile = index / tokens;
+    body(Nvfp4TilePlace{static_cast<int32_t>(index - row_tile * tokens), static_cast<int32_t>(row_tile),
+                        index + gridDim.x >= tiles});
+  }
+}
+
+// One thread's work: fills the ring.
+template <class Config>
+__device__ __forceinline__ void copy_nvfp4(const TensorMap* x, const TensorMap* codes, const Nvfp4WgmmaPlan& plan,
+                                           const Ring<Config::kStages>& ring, const Nvfp4Shared<Config>& shared) {
+  RingPosition<Config::kStages> at;
+  bool unpacked = false;
+  for_each_tile(plan, [&](const Nvfp4TilePlace& tile) {
+    const int32_t first_pair = tile.row_tile * Config::kPairs;
+    for (int32_t step = 0; step < plan.steps; ++step) {
+      ring.acquire(at, Config::kStageBytes);
+      const uint32_t full = ring.full(at.stage);
+      const uint32_t weights = shared.weights + at.stage * Config::kWeightBytes;
+      ptx::tma_load_3d(weights, codes, full, step * static_cast<int32_t>(Config::kCodeRow), first_pair, 0,
+                       ptx::L2Hint::kEvictNormal);
+#pragma unroll
+      for (int t = 0; t < Config::kScaleTiles; ++t) {
+        // Rows that do not exist get the scales of others: their sums go nowhere.
+        const int32_t scale_tile = min(first_pair / 64 + t, plan.scale_tiles - 1);
+        ptx::bulk_load(weights + Config::kCodeBytes + t * Config::kScaleTile,
+                       plan.weight_scales + (int64_t{scale_tile} * plan.steps + step) * Config::kScaleTile,
+                       Config::kScaleTile, full);
+      }
+      if (!unpacked) {
+        ptx::wait_for_previous_grid();
+        unpacked = true;
+      }
+      ptx::tma_load_2d(shared.tokens + at.stage * Config::kTokenBytes, x, full, step * Config::kDepth,
+                       tile.token_tile * Config::kTokens, ptx::L2Hint::kEvictLast);
+      at.advance();
+    }
+  });
+}
+
+// A thread's share of its warpgroup's weight rows: pair `pair()` of the tile.
+template <class Config>
+class Nvfp4Weights {
+ public:
+  __device__ __forceinline__ Nvfp4Weights(const Nvfp4Shared<Config>& shared, int group) {
+    const int lane = threadIdx.x % 32;
+    const int warp = threadIdx.x % Config::kWarpgroup / 32;
+    const int g = lane / 4;
+    pair_ = 32 * group + 8 * warp + g;
+    codes_ = shared.weights + pair_ * Config::kCodeRow;
+    sign_shift_ = 12 - 4 * (lane % 4);
+    magnitude_shift_ = (6 - 4 * (lane % 4)) & 31;
+    scales_ = shared.weights + Config::kCodeBytes;
+  }
+  __device__ __forceinline__ int pair() const { return pair_; }
+
+  // Where the scales of this tile's rows lie in a stage.
+  __device__ __forceinline__ void start_tile(const Nvfp4TilePlace& tile) {
+    const int row = 2 * (tile.row_tile * Config::kPairs % 64 + pair_);
+    tile_scales_ = scales_ + row / 128 * Config::kScaleTile + row % 32 * 16 + row % 128 / 32 * 4;
+  }
+  __device__ __forceinline__ void load_scales(uint32_t stage) {
+    even_scales_ = ptx::load_shared(tile_scales_ + stage * Config::kWeightBytes);
+    odd_scales_ = ptx::load_shared(tile_scales_ + stage * Config::kWeightBytes + 16);
+  }
+  __device__ __forceinline__ void load_codes(uint32_t stage, int block) {
+    const uint32_t at = codes_ + stage * Config::kWeightBytes + 8 * block;
+    even_ = ptx::load_shared_2(at);
+    odd_ = ptx::load_shared_2(at + Config::kPairs * Config::kCodeRow);
+  }
+  // The loaded codes of a block as a fragment of A.
+  __device__ __forceinline__ void decode(int block, uint32_t (&fragment)[4]) const {
+    const uint32_t both = __byte_perm(even_scales_, odd_scales_, (4 + block) << 4 | block);
+    const uint32_t halves = ptx::fp16x2_from_e4m3x2(static_cast<uint16_t>(both));
+    const uint32_t even = scale_pair(static_cast<uint16_t>(halves));
+    const uint32_t odd = scale_pair(static_cast<uint16_t>(halves >> 16));
+    fragment[0] = ptx::mul_bf16x2_here(pair_of(even_.x), even);
+    fragment[1] = ptx::mul_bf16x2_here(pair_of(odd_.x), odd);
+    fragment[2] = ptx::mul_bf16x2_here(pair_of(even_.y), even);
+    fragment[3] = ptx::mul_bf16x2_here(pair_of(odd_.y), odd);
+  }
+
+ private:
+  static __device__ __forceinline__ uint32_t scale_pair(uint16_t scale) {
+    const float wide = numerics::mul_rn(ptx::float_from_fp16(scale), 0x1p118f);
+    return __byte_perm(__float_as_uint(wide), 0, 0x3232);
+  }
+  // Elements q and q + 4 of eight codes, q = lane % 4.
+  __device__ __forceinline__ uint32_t pair_of(uint32_t codes) const {
+    return (codes << sign_shift_ & kNvfp4Signs) | (__funnelshift_l(codes, codes, magnitude_shift_) & kNvfp4Magnitudes);
+  }
+
+  int pair_;
+  uint32_t codes_, scales_, tile_scales_;
+  uint32_t sign_shift_, magnitude_shift_;
+  uint32_t even_scales_, odd_scales_;
+  uint2 even_, odd_;
+};
+
+// All products of a tile by one warpgroup. `signal` is called when `signal_step` stages are under way.
+template <class Config, class Signal>
+__device__ __forceinline__ void multiply_nvfp4_tile(float (&d)[Config::kSums], Nvfp4Weights<Config>& weights,
+                                                    const Ring<Config::kStages>& ring,
+                                                    RingPosition<Config::kStages>& at, uint32_t tokens, int32_t steps,
+                                                    int32_t signal_step, const Signal& signal) {
+  constexpr int kBlocks = Config::kDepth / 16;
+  uint32_t fragment[kBlocks][4];
+  ring.wait_full(at);
+  weights.load_scales(at.stage);
+  weights.load_codes(at.stage, 0);
+  weights.decode(0, fragment[0]);
+  weights.load_codes(at.stage, 1);
+  uint32_t previous = 0;
+  for (int32_t step = 0; step < steps; ++step) {
+    const uint64_t b = swizzle128_descriptor(tokens + at.stage * Config::kTokenBytes);
+    const uint32_t stage = at.stage;
+    at.advance();
+    const bool more = step + 1 < steps;
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      ptx::wgmma_fence();
+      ptx::WgmmaBf16::mma(d, fragment[block], b + block * kDescriptorK16, step > 0 || block > 0);
+      ptx::wgmma_commit();
+      if (block + 1 < kBlocks) {
+        weights.decode(block + 1, fragment[block + 1]);
+        if (block + 2 < kBlocks) weights.load_codes(stage, block + 2);
+      } else if (more) {
+        weights.decode(0, fragment[0]);
+        weights.load_codes(at.stage, 1);
+      }
+      if (block + 2 == kBlocks && more) {
+        ring.wait_full(at);
+        weights.load_scales(at.stage);
+        weights.load_codes(at.stage, 0);
+      }
+      ptx::wgmma_wait<1>();
+      if (block == 0 && step > 0) {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) ring.release(previous);
+      }
+    }
+    if (step == signal_step) signal();
+    previous = stage;
+  }
+  ptx::wgmma_wait<0>();
+  ptx::wgmma_pin(d);
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) ring.release(previous);
+}
+
+// Named barriers of a block: 1 + group among a warpgroup's threads, and the start of the second warpgroup.
+constexpr uint32_t kNvfp4GroupBarrier = 1;
+constexpr uint32_t kNvfp4StartBarrier = 8;
+
+// A multiplying warpgroup's whole work: finish(tile, pair, d) after the products of each tile.
+template <class Config, class Finish>
+__device__ __forceinline__ void multiply_nvfp4(const Nvfp4WgmmaPlan& plan, const Ring<Config::kStages>& ring,
+                                               const Nvfp4Shared<Config>& shared, int group, const Finish& finish) {
+  Nvfp4Weights<Config> weights(shared, group);
+  RingPosition<Config::kStages> at;
+  float d[Config::kSums];
+  const bool lags = Config::kGroups == 2 && plan.lag > 0;
+  int32_t signal_step = lags && group == 0 ? plan.lag - 1 : -1;
+  if (lags && group == 1) ptx::barrier_sync(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
+  for_each_tile(plan, [&](const Nvfp4TilePlace& tile) {
+    weights.start_tile(tile);
+    multiply_nvfp4_tile<Config>(d, weights, ring, at, shared.tokens, plan.steps, signal_step, [&] {
+      ptx::barrier_arrive(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
+      signal_step = -1;
+    });
+    finish(tile, weights.pair(), d);
+  });
+}
+
+}  // namespace isobit::device

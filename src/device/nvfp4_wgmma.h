@@ -1,0 +1,62 @@
+// Sizes of the WGMMA pipeline of NVFP4 products; for host and device.
+#pragma once
+
+#include <cstdint>
+
+namespace isobit::device {
+
+// A block's tile is kTokens rows of x by 64 weight rows for each of kGroups warpgroups. kStagingRow: bytes of shared
+// memory that the epilogue wants for a token and group.
+template <int kTokens_, int kGroups_, int kStagingRow>
+struct Nvfp4WgmmaConfig {
+  static constexpr int kTokens = kTokens_;
+  static constexpr int kGroups = kGroups_;
+  static constexpr int kDepth = 64;  // elements of K a stage: one row of the 128-byte swizzle
+  static constexpr int kWarpgroup = 128;
+  static constexpr int kThreads = kWarpgroup * (1 + kGroups);
+  static constexpr int kRows = 64 * kGroups;  // of the weight
+  static constexpr int kPairs = kRows / 2;    // neighbouring weight rows, 2 i and 2 i + 1
+  static constexpr int kSums = kTokens / 2;   // accumulators a thread
+  static constexpr int kMostStages = 16;
+
+  static constexpr uint32_t kSharedLimit = 227 * 1024;
+  static constexpr uint32_t kAlignment = 1024;
+  static constexpr uint32_t kTokenBytes = kTokens * 2 * kDepth;
+  static constexpr uint32_t kCodeRow = kDepth / 2;
+  static constexpr uint32_t kCodeBytes = kRows * kCodeRow;
+  static constexpr uint32_t kScaleTile = 512;  // 128 rows x 4 blocks
+  static constexpr int kScaleTiles = (kRows + 127) / 128;
+  static constexpr uint32_t kWeightBytes = kCodeBytes + kScaleTiles * kScaleTile;
+  static constexpr uint32_t kStageBytes = kTokenBytes + kWeightBytes;
+  static constexpr uint32_t kStagingGroup = kTokens * kStagingRow;
+  static constexpr uint32_t kStagingBytes = kGroups * kStagingGroup;
+  static constexpr uint32_t kBarrierBytes = (2 * kMostStages + 2 * kGroups) * 8;
+  static constexpr uint32_t kFits = (kSharedLimit - kAlignment - kStagingBytes - kBarrierBytes) / kStageBytes;
+  static constexpr int kStages = kFits < kMostStages ? static_cast<int>(kFits) : kMostStages;
+  static constexpr uint32_t kSharedBytes = kAlignment + kStages * kStageBytes + kStagingBytes + kBarrierBytes;
+  static_assert(kTokens % 8 == 0 && kTokens <= 256 && kStages >= 3);
+
+  // With two multiplying warpgroups the one that copies gives registers away: 104 + 2 * 200 = 3 * 168, what the block
+  // has at entry. With four small ones there is nothing to move.
+  static constexpr bool kMovesRegisters = kGroups == 2;
+  static constexpr int kSpareRegisters = 104;
+  static constexpr int kMultiplyRegisters = 200;
+};
+
+// What the pipeline is told beside its tensor maps; goes to the kernel by value.
+struct Nvfp4WgmmaPlan {
+  const uint8_t* weight_scales;  // in the 128x4 layout
+  int32_t scale_tiles;           // of 128 rows
+  int32_t token_tiles, row_tiles;
+  int32_t steps;  // stages a tile
+  int32_t lag;    // stages by which the second warpgroup follows the first, so that their epilogues do not meet
+};
+
+// Where x lies decoded, and which rows of it: written by the unpacking kernel, read by the product.
+struct Nvfp4Unpack {
+  uint8_t* out;  // [rows, K] bf16
+  int64_t first_row;
+  int64_t rows;
+};
+
+}  // namespace isobit::device

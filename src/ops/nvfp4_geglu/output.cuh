@@ -1,0 +1,63 @@
+// Where the outputs of nvfp4_geglu go, for kernels that have 16 neighbouring outputs in one thread.
+#pragma once
+
+#include <cstdint>
+
+#include "numerics/nvfp4_block.h"
+#include "numerics/scale_layout.h"
+#include "ops/nvfp4_geglu/contract.h"
+
+namespace isobit::nvfp4_geglu {
+
+struct Output {
+  uint8_t* codes;
+  int64_t codes_row_bytes;
+  uint8_t* scales;
+  numerics::ScaleLayout layout;
+  int32_t blocks;
+  int64_t rows, padded_rows, padded_blocks;
+  bool vector_stores;  // every block of codes starts at a multiple of 8 bytes
+};
+
+inline Output output_of(const Params& p) {
+  return {p.out.codes,
+          p.out.row_stride,
+          p.out.scales,
+          p.out.layout,
+          static_cast<int32_t>(p.out_blocks()),
+          p.rows,
+          p.padded_rows(),
+          p.padded_blocks(),
+          reinterpret_cast<uintptr_t>(p.out.codes) % 8 == 0 && p.out.row_stride % 8 == 0};
+}
+
+// The scale bytes that belong to no block, cleared by `threads` threads together.
+__device__ __forceinline__ void clear_padding(const Output& out, int64_t thread, int64_t threads) {
+  const int64_t beside = out.padded_blocks - out.blocks;  // padding blocks of a row
+  const int64_t below = (out.padded_rows - out.rows) * out.padded_blocks;
+  for (int64_t i = thread; i < below; i += threads) {
+    const int64_t row = i / out.padded_blocks;
+    out.scales[numerics::scale_offset(out.layout, out.rows + row, i - row * out.padded_blocks, out.blocks)] = 0;
+  }
+  for (int64_t i = thread; i < out.rows * beside; i += threads) {
+    const int64_t row = i / beside;
+    out.scales[numerics::scale_offset(out.layout, row, out.blocks + i - row * beside, out.blocks)] = 0;
+  }
+}
+
+// Quantises a block and stores it. row < rows and block < blocks.
+__device__ __forceinline__ void store_encoded(const Output& out, const numerics::Nvfp4Encoder& encoder, int64_t row,
+                                              int32_t block, const float (&hidden)[numerics::kNvfp4Block]) {
+  uint32_t codes[2];
+  const uint8_t scale = numerics::nvfp4_encode(encoder, hidden, codes);
+  out.scales[numerics::scale_offset(out.layout, row, block, out.blocks)] = scale;
+  uint8_t* const to = out.codes + row * out.codes_row_bytes + block * 8;
+  if (out.vector_stores) {
+    *reinterpret_cast<uint2*>(to) = make_uint2(codes[0], codes[1]);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(codes[i / 4] >> (8 * (i % 4)));
+}
+
+}  // namespace isobit::nvfp4_geglu

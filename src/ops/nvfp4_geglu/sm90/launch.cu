@@ -1,0 +1,43 @@
+// Instantiates and launches the __global__ functions of kernel.cuh: their device code is compiled here.
+#include "ops/nvfp4_geglu/sm90/launch.h"
+
+#include "core/nvfp4_launch.h"
+#include "core/nvfp4_wgmma_launch.h"
+#include "ops/nvfp4_geglu/sm90/kernel.cuh"
+
+namespace isobit::nvfp4_geglu::sm90 {
+namespace {
+
+template <int kTokens, int kGroups>
+Nvfp4Variant variant() {
+  using Tile = Config<kTokens, kGroups>;
+  return nvfp4_variant<Tile>(reinterpret_cast<const void*>(&nvfp4_geglu_wgmma<Tile>));
+}
+
+Nvfp4WgmmaCall call_of(const Params& p) {
+  return {p.weight, p.rows, p.columns(), p.k, p.device.id, p.workspace, p.workspace_bytes};
+}
+
+}  // namespace
+
+Status takes(const Params& params, const DeviceProperties&) { return nvfp4_wgmma_takes(call_of(params)); }
+
+WorkspaceBytes workspace(const Params& params) { return nvfp4_wgmma_workspace(params.rows, params.k); }
+
+Status run(const Params& p, void* stream) {
+  Job job = {};
+  job.x = nvfp4_operand(p.x, p.rows, p.k);
+  const Nvfp4ScaleView scales[] = {p.x_scale, p.gate_scale, p.up_scale, p.out_scale};
+  for (int i = 0; i < 4; ++i) {
+    job.scale_device[i] = scales[i].device;
+    job.scale[i] = scales[i].value;
+  }
+  job.out = output_of(p);
+  job.gelu = p.gelu;
+  const Nvfp4Variant variants[] = {variant<8, 4>(),   variant<32, 4>(),  variant<64, 4>(),  variant<128, 2>(),
+                                   variant<200, 2>(), variant<208, 2>(), variant<224, 2>(), variant<248, 2>()};
+  return run_nvfp4_wgmma(call_of(p), variants, reinterpret_cast<const void*>(&nvfp4_geglu_unpack),
+                         {&job, &job.plan, &job.unpack}, stream);
+}
+
+}  // namespace isobit::nvfp4_geglu::sm90
