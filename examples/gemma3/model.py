@@ -90,10 +90,12 @@ class Model:
 
         y = self._attention(norm(x, "attn_norm"), layer, weight)
         x = x + (norm(y, "post_attention_norm") if self._gemma else y)
-        y = norm(x, "ffn_norm")
-        gate, up = y @ weight("ffn_gate").T, y @ weight("ffn_up").T
-        y = (geglu if self._gemma else swiglu)(gate, up) @ weight("ffn_down").T
+        y = self._mlp(norm(x, "ffn_norm"), layer, weight)
         return x + (norm(y, "post_ffw_norm") if self._gemma else y)
+
+    def _mlp(self, x, layer, weight):
+        gate, up = x @ weight("ffn_gate").T, x @ weight("ffn_up").T
+        return (geglu if self._gemma else swiglu)(gate, up) @ weight("ffn_down").T
 
     def _attention(self, x, layer, weight):
         tokens = x.shape[0]

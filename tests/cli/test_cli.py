@@ -169,7 +169,7 @@ def test_a_bad_shape_is_a_usage_error(shape):
     assert "--shape" in done.stderr
 
 
-@pytest.mark.parametrize("op", ["linear_logp", "linear_logp_backward"])
+@pytest.mark.parametrize("op", ["linear_logp", "linear_logp_backward", "nvfp4_geglu", "nvfp4_linear", "nvfp4_quantize"])
 def test_check_passes_and_a_planted_fault_fails_it(op):
     words = ("check", op, "--kernel", "cpu", "--quick", "--json")
     for extra in ((), ("--invariance",)):

@@ -74,6 +74,11 @@ std::function<int()> set_up_pack(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--gelu", options->gelu, "Form of GELU, for an architecture that is not known")
       ->check(CLI::IsMember({"tanh", "erf"}));
+  app.add_option("--activations", options->activations,
+                 "Pre-scale by these statistics: safetensors with LAYER.input [H] and LAYER.hidden [I], F32");
+  app.add_option("--alpha", options->alpha, "Power of the pre-scale")
+      ->check(CLI::Range(0.0f, 1.0f))
+      ->capture_default_str();
   app.add_flag("--check", options->check, "Print the tag of a packed file, or say why it cannot be used");
   app.add_flag("-q,--quiet", options->quiet, "No progress line");
   app.footer("One JSON line per matrix: relative L2 error, cosine, shares of saturated and of flushed blocks.");

@@ -49,7 +49,8 @@ void add_stacks(const std::vector<std::string>& names, std::vector<Layer>* layer
       const std::string prefix = before(name, separator + std::string("gating_einsum"));
       if (prefix.empty()) continue;
       const std::string linear = prefix + separator + "linear";
-      layers->push_back({prefix, {name, Stack::kGate}, {name, Stack::kUp}, {linear, Stack::kDown}});
+      layers->push_back(
+          {prefix, {name, Stack::kGate, 0, linear}, {name, Stack::kUp, 0, linear}, {linear, Stack::kDown}});
     }
   }
 }

@@ -20,6 +20,7 @@ struct Layer {
 //   PyTorch
 //   *.DenseReluDense.{wi_0,wi_1,wo}                  T5 v1.1
 //   *mlp*{/,.}gating_einsum [L, 2, H, I], *linear    openpi in JAX; needs the shapes, so it is split in expand_stacks
+//   the same with [2, H, I] or [2, I, H]             Gemma in JAX, a layer each
 // A projection's data is NAME.weight, or what ModelOpt and compressed-tensors put in its place.
 // Nothing found is a refusal that names the plain MLPs or the first tensors that are there.
 checkpoint::Result<std::vector<Layer>> find_layers(const std::vector<std::string>& names, const std::string& path);

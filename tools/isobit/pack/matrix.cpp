@@ -90,8 +90,21 @@ Result<Matrix> quantized(checkpoint::Checkpoint* from, const std::string& name, 
   return m;
 }
 
+// Matrix `index` of [.., inner, outer]: as stored, or its transpose [outer, inner].
+Matrix slice(const TensorView& tensor, int64_t index, bool transposed) {
+  const auto inner = static_cast<int64_t>(tensor.shape[tensor.shape.size() - 2]);
+  const auto outer = static_cast<int64_t>(tensor.shape.back());
+  Matrix m;
+  m.rows = transposed ? outer : inner;
+  m.columns = transposed ? inner : outer;
+  m.data = tensor.bytes.data() + static_cast<size_t>(index * inner * outer) * checkpoint::dtype_bits(tensor.dtype) / 8;
+  m.dtype = tensor.dtype;
+  m.row_stride = transposed ? 1 : outer;
+  m.column_stride = transposed ? outer : 1;
+  return m;
+}
+
 Result<Matrix> stacked(const TensorView& tensor, const MatrixName& name) {
-  if (Status s = check_float(tensor); !s.ok()) return s;
   const bool down = name.stack == Stack::kDown;
   if (tensor.shape.size() != (down ? 3 : 4) || (!down && tensor.shape[1] != 2)) {
     return wrong(tensor, "shape", down ? "[L, I, H]" : "[L, 2, H, I]", shape_text(tensor));
@@ -99,19 +112,26 @@ Result<Matrix> stacked(const TensorView& tensor, const MatrixName& name) {
   if (static_cast<uint64_t>(name.layer) >= tensor.shape[0]) {
     return wrong(tensor, "shape", std::to_string(name.layer + 1) + " layers", shape_text(tensor));
   }
-  const auto inner = static_cast<int64_t>(tensor.shape[tensor.shape.size() - 2]);
-  const auto outer = static_cast<int64_t>(tensor.shape.back());
-  // The stored matrix is [in, out]; the product's weight is its transpose [out, in].
-  Matrix m;
-  m.rows = outer;
-  m.columns = inner;
   const int64_t half = name.stack == Stack::kUp ? 1 : 0;
-  const int64_t index = down ? name.layer : 2 * name.layer + half;
-  m.data = tensor.bytes.data() + static_cast<size_t>(index * inner * outer) * checkpoint::dtype_bits(tensor.dtype) / 8;
-  m.dtype = tensor.dtype;
-  m.row_stride = 1;
-  m.column_stride = outer;
-  return m;
+  // The stored matrix is [in, out]; the product's weight is its transpose [out, in].
+  return slice(tensor, down ? name.layer : 2 * name.layer + half, true);
+}
+
+// gating_einsum [2, H, I] or [2, I, H] of a layer by itself; linear is [I, H] either way.
+Result<Matrix> gating(const TensorView& tensor, const TensorView& linear, Stack stack) {
+  if (tensor.shape.size() != 3 || tensor.shape[0] != 2 || linear.shape.size() != 2) {
+    return wrong(tensor, "shape", "[2, H, I] or [2, I, H] beside a linear [I, H]",
+                 shape_text(tensor) + " beside " + shape_text(linear));
+  }
+  if (linear.shape[0] == linear.shape[1]) {
+    return wrong(tensor, "shape", "I and H that differ, to tell [2, H, I] from [2, I, H]", shape_text(tensor));
+  }
+  const bool inputs_first = tensor.shape[1] == linear.shape[1] && tensor.shape[2] == linear.shape[0];
+  const bool outputs_first = tensor.shape[1] == linear.shape[0] && tensor.shape[2] == linear.shape[1];
+  if (!inputs_first && !outputs_first) {
+    return wrong(tensor, "shape", "the two sizes of its linear, " + shape_text(linear), shape_text(tensor));
+  }
+  return slice(tensor, stack == Stack::kUp ? 1 : 0, inputs_first);
 }
 
 float element(const std::byte* data, Dtype dtype) {
@@ -130,7 +150,11 @@ float element(const std::byte* data, Dtype dtype) {
 void Matrix::read(int64_t first, int64_t count, float* out) const {
   const auto size = static_cast<int64_t>(checkpoint::dtype_bits(dtype) / 8);
   for (int64_t r = first; r < first + count; ++r) {
-    for (int64_t c = 0; c < columns; ++c) *out++ = element(data + (r * row_stride + c * column_stride) * size, dtype);
+    const float row = row_factors.empty() ? 1.0f : row_factors[static_cast<size_t>(r)];
+    for (int64_t c = 0; c < columns; ++c) {
+      const float value = element(data + (r * row_stride + c * column_stride) * size, dtype);
+      *out++ = column_factors.empty() ? value * row : value * row * column_factors[static_cast<size_t>(c)];
+    }
   }
 }
 
@@ -141,7 +165,12 @@ Result<Matrix> open_matrix(checkpoint::Checkpoint* from, const MatrixName& name)
   };
   if (name.stack != Stack::kNone) {
     auto tensor = from->find(name.name);
-    return tensor.ok() ? named(stacked(*tensor, name)) : Result<Matrix>(tensor.status());
+    if (!tensor.ok()) return tensor.status();
+    if (Status s = check_float(*tensor); !s.ok()) return s;
+    if (name.stack == Stack::kDown && tensor->shape.size() == 2) return named(slice(*tensor, 0, true));
+    if (name.stack == Stack::kDown || tensor->shape.size() != 3) return named(stacked(*tensor, name));
+    auto linear = from->find(name.linear);
+    return linear.ok() ? named(gating(*tensor, *linear, name.stack)) : Result<Matrix>(linear.status());
   }
   if (auto packed = from->find(name.name + ".weight_packed"); packed.ok()) {
     return named(quantized(from, name.name, *packed, true));
@@ -154,6 +183,7 @@ Result<Matrix> open_matrix(checkpoint::Checkpoint* from, const MatrixName& name)
 Result<int64_t> stack_size(checkpoint::Checkpoint* from, const MatrixName& name) {
   auto tensor = from->find(name.name);
   if (!tensor.ok()) return tensor.status();
+  if (tensor->shape.size() == 3) return int64_t{0};
   if (tensor->shape.empty()) return wrong(*tensor, "shape", "a stack of layers", "a scalar");
   return static_cast<int64_t>(tensor->shape[0]);
 }

@@ -9,7 +9,8 @@
 
 namespace isobit::cli {
 
-// Where a matrix lies in a stack of openpi's JAX layout: gating_einsum [L, 2, H, I], linear [L, I, H].
+// Where a matrix lies in the tensors of a JAX checkpoint. Stacked layers (openpi): gating_einsum [L, 2, H, I], linear
+// [L, I, H]. A layer by itself (Gemma): gating_einsum [2, H, I] or [2, I, H], linear [I, H].
 enum class Stack { kNone, kGate, kUp, kDown };
 
 // The name of a projection without its ending, or of a stacked tensor with a layer of it.
@@ -17,6 +18,7 @@ struct MatrixName {
   std::string name;
   Stack stack = Stack::kNone;
   int64_t layer = 0;
+  std::string linear = "";  // of a gate or up in a stack: its linear, whose shape tells H from I
 };
 
 // Element (r, c) is data[r * row_stride + c * column_stride].
@@ -34,6 +36,9 @@ struct Matrix {
   // Rows [first, first + count) as fp32, not quantised matrices only.
   void read(int64_t first, int64_t count, float* out) const;
 
+  // Factors of rows and of columns, or empty; read() multiplies by them.
+  std::vector<float> row_factors, column_factors;
+
   const std::byte* data = nullptr;
   checkpoint::Dtype dtype = checkpoint::Dtype::kBF16;
   int64_t row_stride = 0;
@@ -42,7 +47,7 @@ struct Matrix {
 
 checkpoint::Result<Matrix> open_matrix(checkpoint::Checkpoint* from, const MatrixName& name);
 
-// Number of layers in a stacked tensor.
+// Number of layers in a stacked gating_einsum; 0 if it is a layer by itself.
 checkpoint::Result<int64_t> stack_size(checkpoint::Checkpoint* from, const MatrixName& name);
 
 }  // namespace isobit::cli

@@ -1,12 +1,14 @@
 #include "pack/pack.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/safetensors_stream.h"
 #include "numerics/scale_layout.h"
 #include "pack/layers.h"
+#include "pack/prescale.h"
 #include "pack/tag.h"
 
 namespace isobit::cli {
@@ -24,18 +26,16 @@ struct OpenLayer {
   Layer layer;
   Matrix gate, up, down;
   int64_t width;  // I, padded
+  Prescale prescale;
 };
 
 // Stacked layers one by one; others as they are.
 Result<std::vector<Layer>> expand_stacks(checkpoint::Checkpoint* from, const std::vector<Layer>& layers) {
   std::vector<Layer> all;
   for (const Layer& layer : layers) {
-    if (layer.gate.stack == Stack::kNone) {
-      all.push_back(layer);
-      continue;
-    }
-    const auto count = stack_size(from, layer.gate);
+    const auto count = layer.gate.stack == Stack::kNone ? Result<int64_t>(int64_t{0}) : stack_size(from, layer.gate);
     if (!count.ok()) return count.status();
+    if (*count == 0) all.push_back(layer);
     for (int64_t i = 0; i < *count; ++i) {
       all.push_back(layer);
       all.back().name.append(".").append(std::to_string(i));
@@ -50,7 +50,7 @@ std::string shape_text(const Matrix& m) {
 }
 
 Result<OpenLayer> open_layer(checkpoint::Checkpoint* from, const Layer& layer, const std::string& path) {
-  OpenLayer open = {layer, {}, {}, {}, 0};
+  OpenLayer open = {layer, {}, {}, {}, 0, {}};
   const struct {
     const MatrixName& name;
     Matrix* to;
@@ -77,6 +77,21 @@ Result<OpenLayer> open_layer(checkpoint::Checkpoint* from, const Layer& layer, c
   return open;
 }
 
+// Puts the factors of the layer's pre-scale to its matrices.
+Status apply_prescale(checkpoint::Checkpoint* statistics, float alpha, const std::string& path, OpenLayer* open) {
+  if (open->gate.packed || open->up.packed || open->down.packed) {
+    return refuse(path, checkpoint::in_quotes(open->layer.name), "--activations", "weights that are not NVFP4 already",
+                  "packed ones");
+  }
+  auto prescale = read_prescale(statistics, open->layer.name, open->gate.columns, open->gate.rows, alpha);
+  if (!prescale.ok()) return prescale.status();
+  open->prescale = std::move(*prescale);
+  open->gate.column_factors = open->up.column_factors = open->prescale.input;
+  open->down.column_factors = open->prescale.hidden;
+  for (const float factor : open->prescale.hidden) open->up.row_factors.push_back(1.0f / factor);
+  return Status{};
+}
+
 void plan_matrix(const std::string& name, int64_t rows, int64_t columns, isobit_nvfp4_layout layout,
                  std::vector<PlannedTensor>* plan) {
   int64_t padded_rows = 0, padded_blocks = 0;
@@ -93,6 +108,9 @@ std::vector<PlannedTensor> plan_of(const std::vector<OpenLayer>& layers, isobit_
     plan_matrix(name + ".gate_up", 2 * open.width, open.gate.columns, layout, &plan);
     plan.push_back({name + ".gate_up.gate_scale", Dtype::kF32, {1}});
     plan.push_back({name + ".gate_up.up_scale", Dtype::kF32, {1}});
+    if (open.prescale.present()) {
+      plan.push_back({name + ".gate_up.input_scale", Dtype::kF32, {static_cast<uint64_t>(open.gate.columns)}});
+    }
     plan_matrix(name + ".down", open.down.rows, open.width, layout, &plan);
     plan.push_back({name + ".down.scale", Dtype::kF32, {1}});
   }
@@ -113,6 +131,9 @@ class LayerWriter {
     for (const float scale : {gate->decode_scale, up->decode_scale}) {
       if (Status s = stream_->write(std::as_bytes(std::span(&scale, 1))); !s.ok()) return s;
     }
+    std::vector<float> input_scale;
+    for (const float factor : open.prescale.input) input_scale.push_back(1.0f / factor);
+    if (Status s = stream_->write(std::as_bytes(std::span(input_scale))); !s.ok()) return s;
     auto down = packed(open, "down", open.down, open.down.rows, open.width);
     if (!down.ok()) return down.status();
     if (Status s = write(arrange(*down, options_.layout)); !s.ok()) return s;
@@ -150,13 +171,23 @@ Status pack(const PackOptions& options, const PackListener& listener) {
   if (!gelu.ok()) return gelu.status();
   auto layers = expand_stacks(&*from, *found);
   if (!layers.ok()) return layers.status();
+  std::optional<checkpoint::Checkpoint> statistics;
+  if (!options.activations.empty()) {
+    auto opened = checkpoint::Checkpoint::open(options.activations);
+    if (!opened.ok()) return opened.status();
+    statistics = std::move(*opened);
+  }
   std::vector<OpenLayer> open;
   for (const Layer& layer : *layers) {
     auto one = open_layer(&*from, layer, options.input);
     if (!one.ok()) return one.status();
+    if (statistics) {
+      if (Status s = apply_prescale(&*statistics, options.alpha, options.input, &*one); !s.ok()) return s;
+    }
     open.push_back(std::move(*one));
   }
-  auto stream = SafetensorsStream::open(options.output, plan_of(open, options.layout), make_tag(options.layout, *gelu));
+  const Tag tag = make_tag(options.layout, *gelu, statistics.has_value());
+  auto stream = SafetensorsStream::open(options.output, plan_of(open, options.layout), tag);
   if (!stream.ok()) return stream.status();
   LayerWriter writer(&*stream, options, listener);
   for (const OpenLayer& one : open) {

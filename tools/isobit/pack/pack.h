@@ -14,7 +14,9 @@ namespace isobit::cli {
 struct PackOptions {
   std::string input, output;
   isobit_nvfp4_layout layout = ISOBIT_NVFP4_128X4;
-  std::string gelu;  // "", "tanh" or "erf"
+  std::string gelu;         // "", "tanh" or "erf"
+  std::string activations;  // safetensors of prescale.h, or "": no pre-scale
+  float alpha = 0.5f;       // of the pre-scale
 };
 
 // What pack() tells on the way: a matrix that is done, and how far the one at hand is.
@@ -27,6 +29,7 @@ struct PackListener {
 //   NAME.gate_up.codes U8 [2I, H/2] and .scales U8 [padded rows, padded blocks], rows gate 0, up 0, gate 1, up 1, ...
 //   NAME.gate_up.gate_scale and .up_scale F32 [1]: decode scales
 //   NAME.down.codes U8 [H, I/2], .scales and .scale likewise
+//   with a pre-scale NAME.gate_up.input_scale F32 [H], by which x must be multiplied before it is quantised
 // I is padded to a multiple of 16 with zero rows of gate and of up, each, and zero columns of down.
 checkpoint::Status pack(const PackOptions& options, const PackListener& listener);
 

@@ -19,6 +19,7 @@ std::map<std::string, std::set<std::string>> known_tags() {
           {"isobit.interleave", {"gate 0, up 0, gate 1, up 1"}},
           {"isobit.global_scales", {"decode"}},
           {"isobit.gelu", {"tanh", "erf"}},
+          {"isobit.prescale", {"none", "x times input_scale"}},
           {"isobit.quantizer", {isobit_nvfp4_quantize_contract()}},
           {"isobit.geglu", {isobit_nvfp4_geglu_contract()}},
           {"isobit.linear", {isobit_nvfp4_linear_contract()}}};
@@ -30,11 +31,12 @@ const char* layout_name(isobit_nvfp4_layout layout) {
   return layout == ISOBIT_NVFP4_LINEAR ? "linear" : layout == ISOBIT_NVFP4_128X4 ? "128x4" : "8x4";
 }
 
-Tag make_tag(isobit_nvfp4_layout layout, const std::string& gelu) {
+Tag make_tag(isobit_nvfp4_layout layout, const std::string& gelu, bool prescaled) {
   Tag tag;
   for (const auto& [key, values] : known_tags()) tag[key] = *values.begin();
   tag["isobit.layout"] = layout_name(layout);
   tag["isobit.gelu"] = gelu;
+  tag["isobit.prescale"] = prescaled ? "x times input_scale" : "none";
   return tag;
 }
 

@@ -13,7 +13,7 @@ namespace isobit::cli {
 
 using Tag = std::map<std::string, std::string>;
 
-Tag make_tag(isobit_nvfp4_layout layout, const std::string& gelu);
+Tag make_tag(isobit_nvfp4_layout layout, const std::string& gelu, bool prescaled);
 
 // The tag of a packed file, if it is one that this version reads.
 checkpoint::Result<Tag> read_tag(const std::string& path);

@@ -70,7 +70,7 @@ class Pack : public testing::Test {
     const PackListener listener = {
         [&](const std::string&, const char*, const PackedMatrix& packed) { reports_.push_back(packed.report); },
         [](const std::string&, int64_t, int64_t) {}};
-    return pack({from, output(), layout, gelu}, listener);
+    return pack({from, output(), layout, gelu, activations_, 0.5f}, listener);
   }
   // A packed matrix of the output decoded, its rows times a scale of their own (two alternate).
   std::vector<double> decoded(const std::string& name, const std::vector<std::string>& scales,
@@ -103,6 +103,7 @@ class Pack : public testing::Test {
 
   checkpoint::TemporaryFolder folder_;
   std::vector<PackReport> reports_;
+  std::string activations_;  // path of the statistics
 };
 
 inline double relative_error(const std::vector<double>& got, const std::vector<float>& wanted) {

@@ -87,6 +87,81 @@ TEST_F(Pack, StacksAreTransposed) {
   EXPECT_LT(relative_error(decoded(name + ".down", {name + ".down.scale"}), down), 0.11);
 }
 
+// Gemma's JAX checkpoints hold a layer each, inputs first in the older ones and outputs first in the newer ones.
+TEST_F(Pack, GatingOfOneLayerInEitherOrder) {
+  constexpr size_t kI = 16, kH = 32;
+  const auto gate = normal(kI * kH, 1, 1), up = normal(kI * kH, 1, 2), linear = normal(kI * kH, 1, 3);
+  for (const bool inputs_first : {true, false}) {
+    std::vector<float> gating;
+    for (const auto* half_of : {&gate, &up}) {
+      for (size_t i = 0; i < kI * kH; ++i) {
+        gating.push_back(inputs_first ? (*half_of)[i % kI * kH + i / kI] : (*half_of)[i]);
+      }
+    }
+    Tensors tensors;
+    const std::vector<uint64_t> shape =
+        inputs_first ? std::vector<uint64_t>{2, kH, kI} : std::vector<uint64_t>{2, kI, kH};
+    tensors.add("transformer/layer_3/mlp/gating_einsum", Dtype::kF32, shape, gating);
+    tensors.add("transformer/layer_3/mlp/linear", kI, kH, linear);
+    tensors.write(input());
+    const checkpoint::Status status = run(input(), "");
+    ASSERT_TRUE(status.ok()) << status.message;
+    const std::string name = "transformer/layer_3/mlp";
+    const auto merged = decoded(name + ".gate_up", {name + ".gate_up.gate_scale", name + ".gate_up.up_scale"});
+    EXPECT_LT(relative_error(half(merged, kH, 0), gate), 0.11);
+    EXPECT_LT(relative_error(half(merged, kH, 1), up), 0.11);
+    std::vector<float> down(kH * kI);
+    for (size_t i = 0; i < kH * kI; ++i) down[i] = linear[i % kI * kH + i / kI];
+    EXPECT_LT(relative_error(decoded(name + ".down", {name + ".down.scale"}), down), 0.11);
+  }
+}
+
+// The factors leave the product as it was: columns of gate and up over input_scale, rows of up and columns of down.
+TEST_F(Pack, PrescaleIsFoldedIntoTheWeights) {
+  constexpr size_t kI = 32, kH = 64;
+  const auto gate = normal(kI * kH, 1, 1), up = normal(kI * kH, 1, 2), down = normal(kI * kH, 1, 3);
+  std::vector<float> input_means(kH), hidden_means(kI);
+  for (size_t h = 0; h < kH; ++h) input_means[h] = std::ldexp(1.0f, static_cast<int>(h % 7) * 2);
+  for (size_t i = 0; i < kI; ++i) hidden_means[i] = i == 5 ? 0.0f : std::ldexp(1.0f, -2 * static_cast<int>(i % 5));
+  Tensors tensors, statistics;
+  tensors.add("a.mlp.gate_proj.weight", kI, kH, gate);
+  tensors.add("a.mlp.up_proj.weight", kI, kH, up);
+  tensors.add("a.mlp.down_proj.weight", kH, kI, down);
+  tensors.write(input());
+  activations_ = folder_.path() + "/statistics.safetensors";
+  statistics.add("a.mlp.input", Dtype::kF32, {kH}, input_means);
+  statistics.add("a.mlp.hidden", Dtype::kF32, {kI}, hidden_means);
+  statistics.write(activations_);
+  const checkpoint::Status status = run(input());
+  ASSERT_TRUE(status.ok()) << status.message;
+  EXPECT_EQ(read_tag(output())->at("isobit.prescale"), "x times input_scale");
+  auto file = Checkpoint::open(output());
+  std::vector<float> input_scale(kH);
+  const auto tensor = file->find("a.mlp.gate_up.input_scale");
+  ASSERT_TRUE(tensor.ok());
+  std::memcpy(input_scale.data(), tensor->bytes.data(), tensor->bytes.size());
+  // Means of 1 to 2^12, alpha 1/2: factors 2^-3 to 2^3.
+  EXPECT_EQ(input_scale[0], 8.0f);
+  EXPECT_EQ(input_scale[6], 0.125f);
+  std::vector<float> scaled_gate = gate, scaled_up = up, scaled_down = down;
+  const auto hidden_factor = [&](size_t i) { return std::ldexp(1.0f, 2 - static_cast<int>(i == 5 ? 4 : i % 5)); };
+  for (size_t i = 0; i < kI; ++i) {
+    for (size_t h = 0; h < kH; ++h) {
+      scaled_gate[i * kH + h] /= input_scale[h];
+      scaled_up[i * kH + h] /= input_scale[h] * hidden_factor(i);
+      scaled_down[h * kI + i] *= hidden_factor(i);
+    }
+  }
+  const auto merged = decoded("a.mlp.gate_up", {"a.mlp.gate_up.gate_scale", "a.mlp.gate_up.up_scale"});
+  EXPECT_LT(relative_error(half(merged, kH, 0), scaled_gate), 0.11);
+  EXPECT_LT(relative_error(half(merged, kH, 1), scaled_up), 0.11);
+  EXPECT_LT(relative_error(decoded("a.mlp.down", {"a.mlp.down.scale"}), scaled_down), 0.11);
+  statistics.all[1].shape = {kI / 2};
+  statistics.all[1].bytes.resize(kI / 2 * sizeof(float));
+  statistics.write(activations_);
+  EXPECT_NE(run(input()).message.find("F32 [32]"), std::string::npos);
+}
+
 // Codes and scales of ModelOpt (decode scale) and of compressed-tensors (its reciprocal) are taken over as they are.
 TEST_F(Pack, QuantizedCheckpointsAreTakenOver) {
   constexpr size_t kI = 16, kH = 32;

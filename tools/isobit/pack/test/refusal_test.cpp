@@ -74,7 +74,7 @@ TEST_F(Pack, TagIsChecked) {
   tensors.add("a", 1, 1, std::vector<float>{1});
   tensors.write(input());
   EXPECT_NE(read_tag(input()).status().message.find("tag isobit."), std::string::npos);
-  Tag tag = make_tag(ISOBIT_NVFP4_LINEAR, "tanh");
+  Tag tag = make_tag(ISOBIT_NVFP4_LINEAR, "tanh", false);
   tag["isobit.interleave"] = "gate, then up";
   const std::vector<std::byte> bytes(4);
   const checkpoint::OutputTensor one = {"a", Dtype::kF32, {1}, bytes};
