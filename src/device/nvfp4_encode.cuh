@@ -1,35 +1,64 @@
-// One block of 16 values to NVFP4 with the conversion instructions that the target has; the bytes are those of
-// numerics::nvfp4_encode.
+// One block of 16 values to NVFP4 with the conversion instructions that the target has, and without a branch where it
+// has none; the bytes are those of numerics::nvfp4_encode.
 #pragma once
 
 #include <cstdint>
 
 #include "device/ptx/arithmetic.cuh"
 #include "device/ptx/convert.cuh"
+#include "device/ptx/select.cuh"
 #include "numerics/nvfp4_block.h"
 
 namespace isobit::device {
 
+// numerics::e2m1_from_float for what a multiplication gives: its NaN is positive. Both ways to round are computed; the
+// early returns of the namesake become hundreds of branches in a block.
+__device__ __forceinline__ uint32_t e2m1_code(float x) {
+  const float magnitude = fminf(fabsf(x), 6.0f);  // 6 for a NaN
+  const uint32_t bits = __float_as_uint(magnitude);
+  const uint32_t below_one = __float_as_uint(numerics::add_rn(magnitude, 0x1p22f)) & 7u;
+  const uint32_t from_one = (bits - (126u << 23) + 0x1FFFFFu + (bits >> 22 & 1u)) >> 22;
+  return (magnitude < 1.0f ? below_one : from_one) | (__float_as_uint(x) >> 28 & 8u);
+}
+
+__device__ __forceinline__ uint8_t nvfp4_scale_of(const numerics::Nvfp4Encoder& encoder, float amax) {
+  if constexpr (ptx::kConvertsToE4m3) {
+    return static_cast<uint8_t>(ptx::e4m3x2_from_floats(numerics::mul_rn(amax, encoder.sixth), 0.0f));
+  } else {
+    return numerics::nvfp4_scale(encoder, amax);
+  }
+}
+
+__device__ __forceinline__ float nvfp4_multiplier_of(const numerics::Nvfp4Encoder& encoder, uint8_t scale) {
+  if constexpr (ptx::kConvertsToE4m3) {
+    const float decoded = ptx::float_from_fp16(static_cast<uint16_t>(ptx::fp16x2_from_e4m3x2(scale)));
+    const float multiplier = ptx::min_nan(numerics::div_rn(encoder.global, decoded), numerics::bits_float(0x7F7FFFFFu));
+    return scale == 0 ? 0.0f : multiplier;
+  } else {
+    return numerics::nvfp4_multiplier(encoder, scale);
+  }
+}
+
 // Returns the scale; codes[i] has elements 8i to 8i + 7, the first in the lowest nibble.
 __device__ __forceinline__ uint8_t encode_nvfp4(const numerics::Nvfp4Encoder& encoder,
                                                 const float (&x)[numerics::kNvfp4Block], uint32_t (&codes)[2]) {
-  if constexpr (ptx::kConvertsToE2m1) {
-    float amax = 0.0f;
+  float amax = 0.0f;
 #pragma unroll
-    for (const float value : x) amax = ptx::max_nan(amax, fabsf(value));
-    const auto scale = static_cast<uint8_t>(ptx::e4m3x2_from_floats(numerics::mul_rn(amax, encoder.sixth), 0.0f));
-    const float multiplier = numerics::nvfp4_multiplier(encoder, scale);
-    codes[0] = codes[1] = 0;
+  for (const float value : x) amax = ptx::max_nan(amax, fabsf(value));
+  const uint8_t scale = nvfp4_scale_of(encoder, amax);
+  const float multiplier = nvfp4_multiplier_of(encoder, scale);
+  codes[0] = codes[1] = 0;
 #pragma unroll
-    for (int i = 0; i < numerics::kNvfp4Block; i += 2) {
-      codes[i / 8] |=
-          ptx::e2m1x2_from_floats(numerics::mul_rn(x[i], multiplier), numerics::mul_rn(x[i + 1], multiplier))
-          << (4 * (i % 8));
+  for (int i = 0; i < numerics::kNvfp4Block; i += 2) {
+    const float even = numerics::mul_rn(x[i], multiplier);
+    const float odd = numerics::mul_rn(x[i + 1], multiplier);
+    if constexpr (ptx::kConvertsToE2m1) {
+      codes[i / 8] |= ptx::e2m1x2_from_floats(even, odd) << (4 * (i % 8));
+    } else {
+      codes[i / 8] |= (e2m1_code(even) | e2m1_code(odd) << 4) << (4 * (i % 8));
     }
-    return scale;
-  } else {
-    return numerics::nvfp4_encode(encoder, x, codes);
   }
+  return scale;
 }
 
 }  // namespace isobit::device

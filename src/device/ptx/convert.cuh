@@ -19,6 +19,13 @@ __device__ __forceinline__ uint32_t fp16x2_from_floats(float even, float odd) {
   return pair;
 }
 
+// Whether the target has the conversions to and from E4M3.
+#if __CUDA_ARCH__ >= 890
+inline constexpr bool kConvertsToE4m3 = true;
+#else
+inline constexpr bool kConvertsToE4m3 = false;
+#endif
+
 __device__ __forceinline__ uint16_t e4m3x2_from_floats(float even, float odd) {
   uint16_t pair;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(odd), "f"(even));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "device/nvfp4_encode.cuh"
 #include "numerics/nvfp4_block.h"
 #include "numerics/scale_layout.h"
 #include "ops/nvfp4_geglu/contract.h"
@@ -49,7 +50,7 @@ __device__ __forceinline__ void clear_padding(const Output& out, int64_t thread,
 __device__ __forceinline__ void store_encoded(const Output& out, const numerics::Nvfp4Encoder& encoder, int64_t row,
                                               int32_t block, const float (&hidden)[numerics::kNvfp4Block]) {
   uint32_t codes[2];
-  const uint8_t scale = numerics::nvfp4_encode(encoder, hidden, codes);
+  const uint8_t scale = device::encode_nvfp4(encoder, hidden, codes);
   out.scales[numerics::scale_offset(out.layout, row, block, out.blocks)] = scale;
   uint8_t* const to = out.codes + row * out.codes_row_bytes + block * 8;
   if (out.vector_stores) {

@@ -16,7 +16,9 @@ std::string text_of(const Nvfp4Case& c, isobit_dtype dtype) {
 }
 
 void check_values(const CheckOptions& options, const Nvfp4Case& c, isobit_dtype dtype, CheckReport& report) {
-  CheckResult result = {.op = c.kernel().op, .kernel = c.kernel().name};
+  CheckResult result;
+  result.op = c.kernel().op;
+  result.kernel = c.kernel().name;
   result.name = text_of(c, dtype) + " against fp64, error in units of its bound";
   result.worst = 0;
   result.bound = 1;
@@ -76,7 +78,10 @@ class Invariance {
 
   template <class Body>
   void group(const char* name, const Body& body) {
-    result_ = {.op = case_.kernel().op, .kernel = case_.kernel().name, .name = where_ + ", " + name};
+    result_ = CheckResult();
+    result_.op = case_.kernel().op;
+    result_.kernel = case_.kernel().name;
+    result_.name = where_ + ", " + name;
     report_.progress(result_.name, 0, 1);
     body();
     if (result_.compared > 0) report_.add(result_);
