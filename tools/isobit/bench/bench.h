@@ -54,5 +54,8 @@ std::unique_ptr<Workload> make_geglu_backward(const BenchCase& bench_case);
 std::unique_ptr<Workload> make_nvfp4_quantize(const BenchCase& bench_case);
 std::unique_ptr<Workload> make_nvfp4_geglu(const BenchCase& bench_case);
 std::unique_ptr<Workload> make_nvfp4_linear(const BenchCase& bench_case);
+std::vector<Shape> nvfp4_quantize_figures(isobit_device_type device);
+std::vector<Shape> nvfp4_geglu_figures(isobit_device_type device);
+std::vector<Shape> nvfp4_linear_figures(isobit_device_type device);
 
 }  // namespace isobit::cli

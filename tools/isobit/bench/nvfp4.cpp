@@ -7,6 +7,9 @@
 
 #include "arrays.h"
 #include "bench/bench.h"
+#include "ops/nvfp4_geglu/bench/cases.h"
+#include "ops/nvfp4_linear/bench/cases.h"
+#include "ops/nvfp4_quantize/bench/cases.h"
 
 namespace isobit::cli {
 namespace {
@@ -146,6 +149,36 @@ class Geglu final : public Product<isobit_nvfp4_geglu_args, isobit_nvfp4_geglu_w
 };
 
 }  // namespace
+
+std::vector<Shape> nvfp4_quantize_figures(isobit_device_type) {
+  std::vector<Shape> shapes;
+  for (const auto& [m, k] : nvfp4_quantize::kShapes) shapes.push_back({{"M", m}, {"K", k}});
+  return shapes;
+}
+
+std::vector<Shape> nvfp4_linear_figures(isobit_device_type device) {
+  std::vector<Shape> shapes;
+  const auto add = [&](const nvfp4_linear::BenchShape& s) { shapes.push_back({{"M", s.m}, {"N", s.n}, {"K", s.k}}); };
+  if (device == ISOBIT_CPU) {
+    for (const auto& shape : nvfp4_linear::kCpuShapes) add(shape);
+  } else {
+    for (const auto& shape : nvfp4_linear::kGpuShapes) add(shape);
+  }
+  return shapes;
+}
+
+std::vector<Shape> nvfp4_geglu_figures(isobit_device_type device) {
+  std::vector<Shape> shapes;
+  const auto add = [&](const nvfp4_geglu::BenchShape& s) {
+    shapes.push_back({{"M", s.m}, {"K", s.k}, {"I", s.width}});
+  };
+  if (device == ISOBIT_CPU) {
+    for (const auto& shape : nvfp4_geglu::kCpuShapes) add(shape);
+  } else {
+    for (const auto& shape : nvfp4_geglu::kGpuShapes) add(shape);
+  }
+  return shapes;
+}
 
 std::unique_ptr<Workload> make_nvfp4_quantize(const BenchCase& c) { return std::make_unique<Quantize>(c); }
 std::unique_ptr<Workload> make_nvfp4_linear(const BenchCase& c) { return std::make_unique<Linear>(c); }
