@@ -110,10 +110,12 @@ def staged(x_bf16, weight_bf16):
 
 
 def graph_of(calls) -> torch.cuda.CUDAGraph:
+    """The calls as one graph, which keeps them: their outputs and workspaces are the graph's memory."""
     for call in calls:
         call()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
+    graph.calls = calls
     with torch.cuda.graph(graph):
         for call in calls:
             call()
