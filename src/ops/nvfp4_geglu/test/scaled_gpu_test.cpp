@@ -24,8 +24,8 @@ class Nvfp4GegluScaledGpu : public testing::Test {
 
 TEST_F(Nvfp4GegluScaledGpu, ExactSums) {
   for (const char* const kernel : kKernels) {
-    isobit::test::expect_cpu_bytes_on_gpu<Problem>(kernel, kLarge);
-    isobit::test::expect_cpu_bytes_on_gpu<Problem>(kernel, kRagged);
+    isobit::test::expect_cpu_bytes_on_gpu<Problem>({kernel}, kLarge);
+    isobit::test::expect_cpu_bytes_on_gpu<Problem>({kernel}, kRagged);
   }
 }
 
