@@ -184,8 +184,8 @@ WATCHED = {
         ("geglu_[a-z]+_tile<(Bf16|Fp16), tanh> sm_103=40",),
         128,
     ),
-    "src/ops/nvfp4_geglu/sm100/launch.cu": (("100f", "103a", "110a", "110f"), ("nvfp4_geglu_scaled=168",), 320),
-    "src/ops/nvfp4_linear/sm100/launch.cu": (("100f", "103a", "110a", "110f"), ("nvfp4_linear_scaled=168",), 320),
+    "src/ops/nvfp4_geglu/sm100/launch.cu": (("100f", "110a"), ("nvfp4_geglu_scaled=168",), 320),
+    "src/ops/nvfp4_linear/sm100/launch.cu": (("100f", "110a"), ("nvfp4_linear_scaled=168",), 320),
 }
 
 
