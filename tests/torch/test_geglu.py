@@ -1,5 +1,7 @@
 """torch.ops.isobit.geglu: the bytes of the C call, gradients, and everything that PyTorch does with an operator."""
 
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -134,6 +136,20 @@ def test_compile_takes_the_whole_graph_with_dynamic_shapes(device):
         compiled(b, u).backward()
         assert same_bits(a.grad, b.grad)
         assert same_bits(v.grad, u.grad)
+
+
+def test_transforms_tracing_and_lazy_negation_reach_the_operator(device):
+    gate, up, _ = make(device, torch.float32)
+    expected = it.geglu(gate, up, gelu="tanh")
+    with pytest.raises(RuntimeError, match="functorch"):
+        torch.func.grad(lambda p: it.geglu(p, up, gelu="tanh").sum())(gate)
+    assert same_bits(it.geglu(gate, torch._neg_view(up), gelu="tanh"), it.geglu(gate, -up, gelu="tanh"))
+    traced = torch.jit.trace(lambda p: it.geglu(p, up, gelu="tanh"), (gate * 2,))
+    assert same_bits(traced(gate), expected)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # vmap says that it goes row by row
+        rows = torch.vmap(lambda p, q: it.geglu(p, q, gelu="tanh"))(gate, up)
+    assert same_bits(rows, expected)
 
 
 def test_checkpointing_recomputes_the_same_bits(device):

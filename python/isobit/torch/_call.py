@@ -121,16 +121,22 @@ def rows(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+_transforms = torch._C._functorch.peek_interpreter_stack  # of torch.func: vmap, grad, jvp
+
+
 def direct(*tensors: torch.Tensor | None) -> bool:
     """Whether a call may go past PyTorch's dispatcher: eager mode, plain tensors, nobody listening.
 
-    The dispatcher costs more than the rest of a call. While compiling, under a mode (fake tensors, selective
-    checkpointing, tracing) or with subclasses of Tensor the registered operator is what has to be called.
+    The dispatcher costs more than the rest of a call. While compiling or tracing, under a mode (fake tensors, selective
+    checkpointing), inside torch.func's transforms, with subclasses of Tensor or with a negation that has not been
+    carried out the registered operator is what has to be called.
     """
-    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() or _transforms() is not None:
+        return False
+    if torch._C._get_tracing_state() is not None:
         return False
     for tensor in tensors:  # noqa: SIM110 - all() of a generator takes three times as long
-        if tensor is not None and type(tensor) not in _PLAIN:
+        if tensor is not None and (type(tensor) not in _PLAIN or tensor.is_neg()):
             return False
     return True
 
