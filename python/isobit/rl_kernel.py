@@ -28,7 +28,7 @@ def linear_logp(
         target_ids: [...], one global id for each row.
         bias: [V], or this rank's part of it.
         tp_group: process group over which the vocabulary is split; None: it is whole. The result has the bits of one
-            rank with the whole vocabulary, for any split. A split call has no gradient.
+            rank with the whole vocabulary, for any split.
         vocab_start_index: global id of the first row.
         global_vocab_size: needed with tp_group.
     """

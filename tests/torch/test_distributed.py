@@ -10,6 +10,7 @@ from conftest import same_bits
 
 import isobit.rl_kernel
 import isobit.torch as it
+import isobit.verl
 from isobit.torch.distributed import linear_logp_sharded
 
 VOCABULARY = 700
@@ -35,10 +36,45 @@ def compare(rank: int, edges: tuple[int, ...]) -> None:
     assert same_bits(logp, whole.logp)
 
 
+def gradients(hidden, weight, bias, call):
+    """logp, d_hidden, d_weight and d_bias for upstream gradients that are the same on every rank."""
+    a, w, b = (t.clone().requires_grad_() for t in (hidden, weight, bias))
+    found = call(a, w, b)
+    sum((getattr(found, name) * torch.linspace(-1, k, 11)).sum() for k, name in enumerate(WANT, 1)).backward()
+    return found.logp.detach(), a.grad, w.grad, b.grad
+
+
+def compare_gradients(rank: int) -> None:
+    hidden, weight, target, bias = operands()
+    weight, target, bias = weight[:640], target % 640, bias[:640]
+    mine = slice(320 * rank, 320 * rank + 320)
+    whole = gradients(hidden, weight, bias, lambda a, w, b: it.linear_logp(a, w, target, bias=b, want=WANT))
+    split = gradients(hidden, weight[mine], bias[mine], lambda a, w, b: linear_logp_sharded(
+        a, w, target, bias=b, want=WANT, first_id=320 * rank, vocab_size=640))  # fmt: skip
+    assert same_bits(whole[0], split[0])
+    assert same_bits(whole[1], split[1])
+    assert same_bits(whole[2][mine], split[2])
+    assert same_bits(whole[3][mine], split[3])
+    verls(rank, hidden, weight, target, mine)
+
+
+def verls(rank: int, hidden, weight, target, mine) -> None:
+    """verl's call: the same values, and gradients of hidden that add up to that of one rank."""
+    a, b = (hidden.clone().requires_grad_() for _ in range(2))
+    logp, entropy = isobit.verl.linear_cross_entropy(a, weight[mine], target, 0.5, "none", dist.group.WORLD)
+    one = it.linear_logp(b, weight, target, temperature=0.5, want=WANT)
+    assert same_bits(logp, one.logp)
+    assert same_bits(entropy, one.entropy)
+    logp.sum().backward()
+    one.logp.sum().backward()
+    assert same_bits(a.grad, b.grad if rank == 0 else torch.zeros_like(b.grad))
+
+
 def worker(rank: int, ranks: int, store: str) -> None:
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
     for edges in ((0, 350, 700), (0, 131, 700), (0, 0, 700)):
         compare(rank, edges)
+    compare_gradients(rank)
     dist.destroy_process_group()
 
 
@@ -46,9 +82,7 @@ def test_two_ranks_give_the_bytes_of_one(tmp_path):
     mp.spawn(worker, (2, tmp_path / "store"), nprocs=2)
 
 
-def test_a_call_that_could_want_a_gradient_is_refused():
+def test_refusals():
     hidden, weight, target, _ = operands()
-    with pytest.raises(ValueError, match="scoring"):
-        linear_logp_sharded(hidden.requires_grad_(), weight, target, first_id=0, vocab_size=VOCABULARY)
     with pytest.raises(ValueError, match="want"):
         linear_logp_sharded(hidden, weight, target, first_id=0, vocab_size=VOCABULARY, want=("rank",))
