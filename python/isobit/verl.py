@@ -57,8 +57,9 @@ def linear_cross_entropy(
     if ranks > 1:
         rank, size = torch.distributed.get_rank(dist_process_group), len(weight)
         shards = [(i * size, size) for i in range(ranks)]
-        found = linear_logp_sharded(_OnFirstRank.apply(rows, rank), weight, labels.reshape(-1), group=dist_process_group, shards=shards,
-                                    first_id=rank * size, vocab_size=ranks * size, **options)  # fmt: skip
+        where = {"group": dist_process_group, "shards": shards, "first_id": rank * size, "vocab_size": ranks * size}
+        summed = _OnFirstRank.apply(rows, rank)
+        found = linear_logp_sharded(summed, weight, labels.reshape(-1), **where, **options)
     else:
         found = linear_logp(rows, weight, labels.reshape(-1), **options)
     return found.logp, found.entropy
