@@ -87,7 +87,7 @@ def _head(model: torch.nn.Module) -> torch.nn.Linear:
 
 def _softcap(model: torch.nn.Module) -> float:
     config = model.config.get_text_config()
-    for name in ("logit_scale", "logits_scaling", "output_multiplier_scale"):
+    for name in ("logit_scale", "logits_scaling", "output_multiplier", "output_multiplier_scale", "lm_head_multiplier"):
         if getattr(config, name, None) not in (None, 1, 1.0):
             raise NotImplementedError(f"{type(model).__name__}: config.{name}: a scale of the logits is not supported")
     return getattr(config, "final_logit_softcapping", None) or 0.0
