@@ -41,9 +41,4 @@ __device__ __forceinline__ uint32_t load_streaming(const uint32_t* address) {
   return value;
 }
 
-// Asks for the line of an address of global memory (PTX ISA 9.7.9.15).
-__device__ __forceinline__ void prefetch_l1(const void* address) {
-  asm volatile("prefetch.global.L1 [%0];" ::"l"(address));
-}
-
 }  // namespace isobit::device::ptx

@@ -19,11 +19,6 @@ __device__ __forceinline__ float temperature_at(const Params& p, int64_t row) {
   return p.temperature != nullptr ? p.temperature[row * p.temperature_stride] : p.temperature_value;
 }
 
-__device__ __forceinline__ const void* target_address(const Params& p, int64_t row, int64_t k) {
-  const int64_t offset = row * p.target_row_stride + k * p.target_column_stride;
-  return static_cast<const char*>(p.target) + offset * (p.target_is_int64 ? 8 : 4);
-}
-
 __device__ __forceinline__ int64_t target_at(const Params& p, int64_t row, int64_t k) {
   const int64_t offset = row * p.target_row_stride + k * p.target_column_stride;
   return p.target_is_int64 ? static_cast<const int64_t*>(p.target)[offset]

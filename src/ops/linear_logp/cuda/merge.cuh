@@ -21,7 +21,7 @@ struct MergeShape {
   static constexpr int kThreads = kThreads_;
   static constexpr int kBlocks = kBlocks_;          // of a multiprocessor
   static constexpr int kRoundNodes = kRoundNodes_;  // of level 1; whole nodes of level 3
-  static_assert(kRoundNodes % (kFanOut * kFanOut) == 0);
+  static_assert(kRoundNodes % (kFanOut * kFanOut) == 0 && kRoundNodes <= 8 * kFanOut * kFanOut);
 };
 
 // nodes[...][row] so that neighbouring threads touch neighbouring words.
@@ -48,15 +48,40 @@ struct MergeShared {
 
 ISOBIT_HD constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Chains `count` nodes, at most eight, from number `first` on. Where all reference exponents are equal, as in almost
+// every row, a merge is one addition.
+template <bool kEntropy, int kCount, int kRows>
+__device__ __forceinline__ Node chain_nodes(const NodeArray<kCount, kRows>& from, int first, int count, int row) {
+  constexpr int kFan = static_cast<int>(kFanOut);
+  Node child[kFan];
+  bool equal = true;
+#pragma unroll
+  for (int i = 0; i < kFan; ++i) {
+    child[i] = from.get(i < count ? first + i : first, row);
+    equal = equal && child[i].r == child[0].r;
+  }
+  Node sum = child[0];
+  if (equal) {
+#pragma unroll
+    for (int i = 1; i < kFan; ++i) {
+      sum.s = i < count ? numerics::add_rn(sum.s, child[i].s) : sum.s;
+      if (kEntropy) sum.q = i < count ? numerics::add_rn(sum.q, child[i].q) : sum.q;
+    }
+    return sum;
+  }
+#pragma unroll 1
+  for (int i = 1; i < count; ++i) sum = merge<kEntropy>(sum, from.get(first + i, row));
+  return sum;
+}
+
 // Chains up to eight nodes of `from` into each of `count / 8` nodes of `to`.
 template <bool kEntropy, class Shape, int kRows, int kFrom, int kTo>
 __device__ __forceinline__ void chain_level(const NodeArray<kFrom, kRows>& from, NodeArray<kTo, kRows>& to, int count) {
   constexpr int kFan = static_cast<int>(kFanOut);
   const int row = threadIdx.x % kRows;
   for (int node = threadIdx.x / kRows; node < (count + kFan - 1) / kFan; node += Shape::kThreads / kRows) {
-    Node sum = from.get(node * kFan, row);
-    for (int i = node * kFan + 1; i < count && i < (node + 1) * kFan; ++i) sum = merge<kEntropy>(sum, from.get(i, row));
-    to.set(node, row, sum);
+    const int children = count - node * kFan < kFan ? count - node * kFan : kFan;
+    to.set(node, row, chain_nodes<kEntropy>(from, node * kFan, children, row));
   }
   __syncthreads();
 }
@@ -75,33 +100,32 @@ __device__ __forceinline__ void carry_up(NodeArray<kCarryLevels, kRows>& carry, 
   carry.set(kCarryLevels - 1, row, value);  // the row: no chain ends at the highest level before the row does
 }
 
-// The outputs of the block's rows from their values, and what the top list needs of them.
+// The outputs of the block's rows from their values, and what the top list needs of them. `first` is the row's first
+// target for threads that have a row.
 template <class Shape>
 __device__ __forceinline__ void write_rows(const Job& job, const NodeArray<kCarryLevels, Shape::kRows>& carry,
-                                           int64_t first_row) {
+                                           int64_t first_row, const RowTargets& targets, const Target& first) {
   const Params& p = job.p;
   const int64_t row = first_row + threadIdx.x;
   if (threadIdx.x < Shape::kRows && row < p.rows) {
     const Node node = carry.get(kCarryLevels - 1, threadIdx.x);
-    write_row(p, row, node);
+    const RowSum sum = row_sum(node);
+    write_row(p, row, targets, sum, node);
+    write_target(p, row, 0, sum, first);
     if (job.top.row_s != nullptr) {
       job.top.row_r[row] = node.r;
       job.top.row_s[row] = node.s;
     }
   }
-  const int64_t pairs = Shape::kRows * p.targets;
+  const int64_t pairs = Shape::kRows * (p.targets - 1);
   for (int64_t i = threadIdx.x; i < pairs; i += Shape::kThreads) {
     const int here = static_cast<int>(i % Shape::kRows);
     const int64_t at = first_row + here;
-    const int64_t k = i / Shape::kRows;
+    const int64_t k = 1 + i / Shape::kRows;
     if (at >= p.rows) continue;
-    // Nobody has written the logit of a target that is none.
-    const float z = has_logit(p, target_at(p, at, k))
-                        ? job.target_logit.data[at * job.target_logit.row_stride + k * job.target_logit.column_stride]
-                        : 0.0f;
-    const int32_t rank =
-        job.rank.data == nullptr ? 0 : job.rank.data[at * job.rank.row_stride + k * job.rank.column_stride];
-    write_target(p, at, k, carry.get(kCarryLevels - 1, here), z, rank);
+    Target target = find_target(p, at, k);
+    load_target(job, at, k, &target);
+    write_target(p, at, k, row_sum(carry.get(kCarryLevels - 1, here)), target);
   }
 }
 
@@ -117,9 +141,16 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks) merge_rows(co
   const auto leaves = static_cast<int32_t>(divide_up(p.vocab, kLeaf));
   const auto nodes = static_cast<int32_t>(divide_up(leaves, kFanOut));
   const int units_of_last = static_cast<int>(divide_up(p.vocab - (leaves - 1) * kLeaf, kUnit));
-  // Targets are inputs of the call: they can be on their way before the slots are ready.
-  if (threadIdx.x < kRows && row < p.rows) device::ptx::prefetch_l1(target_address(p, row, 0));
+  // Targets are inputs of the call and can be read before the slots are ready; their logits come while slots do.
+  RowTargets targets{};
+  Target target{};
+  const bool has_row = threadIdx.x < kRows && row < p.rows;
+  if (has_row) {
+    targets = inspect_targets(p, row);
+    target = find_target(p, row, 0);
+  }
   device::ptx::wait_for_previous_grid();
+  if (has_row) load_target(job, row, 0, &target);
 
   for (int32_t first = 0; first < nodes; first += Shape::kRoundNodes) {
     const int count = nodes - first < Shape::kRoundNodes ? nodes - first : Shape::kRoundNodes;
@@ -136,16 +167,20 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks) merge_rows(co
     __syncthreads();
     chain_level<kEntropy, Shape>(shared.level1, shared.level2, count);
     chain_level<kEntropy, Shape>(shared.level2, shared.level3, static_cast<int>(divide_up(count, kFanOut)));
-    if (threadIdx.x < kRows) {
+    const int count3 = static_cast<int>(divide_up(count, kFanOut * kFanOut));
+    if (threadIdx.x < kRows && nodes <= Shape::kRoundNodes) {
+      // One node of level 4 at most.
+      shared.carry.set(kCarryLevels - 1, row_here, chain_nodes<kEntropy>(shared.level3, 0, count3, row_here));
+    } else if (threadIdx.x < kRows) {
       const int64_t first3 = first / (kFanOut * kFanOut);
-      const int count3 = static_cast<int>(divide_up(count, kFanOut * kFanOut));
+#pragma unroll 1
       for (int i = 0; i < count3; ++i) {
         carry_up<kEntropy, kRows>(shared.carry, row_here, {3, first3 + i}, shared.level3.get(i, row_here), p.vocab);
       }
     }
     __syncthreads();
   }
-  write_rows<Shape>(job, shared.carry, first_row);
+  write_rows<Shape>(job, shared.carry, first_row, targets, target);
 }
 
 }  // namespace isobit::linear_logp::cuda

@@ -28,33 +28,48 @@ __device__ __forceinline__ void write(const Output<T>& output, int64_t row, int6
   if (output.data != nullptr) output.data[row * output.row_stride + k * output.column_stride] = value;
 }
 
-__device__ __forceinline__ void write_row(const Params& p, int64_t row, const Node& node) {
-  const RowTargets targets = inspect_targets(p, row);
+__device__ __forceinline__ void write_row(const Params& p, int64_t row, const RowTargets& targets, const RowSum& sum,
+                                          const Node& node) {
   const float nan = numerics::bits_float(numerics::kNanBits);
-  const RowSum sum = row_sum(node);
   write(p.lse, row, 0, targets.ignored ? 0.0f : targets.outside ? nan : row_lse(sum));
   if (!p.wants_entropy) return;
   write(p.entropy, row, 0, targets.ignored ? 0.0f : targets.outside ? nan : row_entropy(sum, node));
 }
 
-// target_z and count are those of target k; they are not used where the target decides alone. A temperature that is not
-// positive needs no case: it has made every logit NaN.
-__device__ __forceinline__ void write_target(const Params& p, int64_t row, int64_t k, const Node& node, float target_z,
-                                             int32_t count) {
+// A target of a row, and what the call found for it; logit and rank are not used where the target decides alone.
+struct Target {
+  bool ignored;
+  bool valid;  // an id
+  float z;
+  int32_t rank;
+};
+
+__device__ __forceinline__ Target find_target(const Params& p, int64_t row, int64_t k) {
   const int64_t target = target_at(p, row, k);
+  return {is_ignored(p, target), is_id(p, target), 0.0f, 0};
+}
+
+// Nobody has written the logit of a target that is none.
+__device__ __forceinline__ void load_target(const Job& job, int64_t row, int64_t k, Target* target) {
+  if (target->ignored || !target->valid) return;
+  target->z = job.target_logit.data[row * job.target_logit.row_stride + k * job.target_logit.column_stride];
+  if (job.rank.data != nullptr) target->rank = job.rank.data[row * job.rank.row_stride + k * job.rank.column_stride];
+}
+
+// A temperature that is not positive needs no case: it has made every logit NaN.
+__device__ __forceinline__ void write_target(const Params& p, int64_t row, int64_t k, const RowSum& sum,
+                                             const Target& target) {
   const float nan = numerics::bits_float(numerics::kNanBits);
-  if (is_ignored(p, target)) {
+  if (target.ignored) {
     write(p.logp, row, k, 0.0f);
     write(p.target_logit, row, k, 0.0f);
     write(p.rank, row, k, 0);
     return;
   }
-  const RowSum sum = row_sum(node);
-  const bool valid = is_id(p, target);
-  const bool ranked = valid && sum.kind == RowKind::kUsual;
-  write(p.logp, row, k, valid ? row_logp(sum, target_z) : nan);
-  write(p.target_logit, row, k, valid ? numerics::canonical_nan(target_z) : nan);
-  write(p.rank, row, k, ranked ? count : -1);
+  const bool ranked = target.valid && sum.kind == RowKind::kUsual;
+  write(p.logp, row, k, target.valid ? row_logp(sum, target.z) : nan);
+  write(p.target_logit, row, k, target.valid ? numerics::canonical_nan(target.z) : nan);
+  write(p.rank, row, k, ranked ? target.rank : -1);
 }
 
 // Entry t of the top list: a logit of the row and its id.

@@ -45,13 +45,19 @@ __device__ __forceinline__ Node chain_leaves(const Partials& partials, int32_t l
   uint32_t word[kChildren][2];
   int32_t slot[kChildren];
   bool two[kChildren];
+  // slot_of_leaf and slots_of_leaf of one leaf after the other: of three neighbours the second has two slots.
+  int32_t next = slot_of_leaf(partials.kind, leaf);
+  int32_t third = partials.kind == SlotKind::kTriple ? leaf % 3 : 3;
+  const uint32_t* address = partials.sums + next * partials.slot_stride + row * partials.row_stride;
 #pragma unroll
   for (int i = 0; i < kChildren; ++i) {
-    slot[i] = slot_of_leaf(partials.kind, leaf + i);
-    two[i] = slots_of_leaf(partials.kind, leaf + i) == 2 && (i < count - 1 || units_of_last == 2);
-    const uint32_t* address = partials.sums + slot[i] * partials.slot_stride + row * partials.row_stride;
+    slot[i] = next;
+    two[i] = third == 1 && (i < count - 1 || units_of_last == 2);
     word[i][0] = i < count ? device::ptx::load_streaming(address) : 0u;
     word[i][1] = i < count && two[i] ? device::ptx::load_streaming(address + partials.slot_stride) : 0u;
+    next += third == 1 ? 2 : 1;
+    address += third == 1 ? 2 * partials.slot_stride : partials.slot_stride;
+    third = third == 2 ? 0 : third == 3 ? 3 : third + 1;
   }
   uint32_t any = 0;
 #pragma unroll

@@ -132,19 +132,19 @@ __global__ void __launch_bounds__(kStateWarps* kWarpThreads)
   __syncwarp();
 
   const Node sum = carry.get(kCarryLevels - 1, warp);
-  if (lane == 0) write_row(p, row, sum);
+  const RowSum total = row_sum(sum);
+  if (lane == 0) write_row(p, row, inspect_targets(p, row), total, sum);
   for (int64_t k = lane; k < p.targets; k += kWarpThreads) {
     const int64_t target = target_at(p, row, k);
-    float z = 0.0f;
-    int32_t rank = 0;
+    Target found = find_target(p, row, k);
     for (int i = 0; i < list.count; ++i) {
       const Shard& shard = list.shard[i];
       const StateLayout state = state_layout(shard.ids, p.vocab, p.rows, p.targets, kEntropy, p.wants_rank);
       const bool here = target >= shard.ids.begin && target < shard.ids.end;
-      if (here) z = state_at<float>(shard, state.target_logit, p.rows, k, row);
-      if (p.wants_rank) rank += state_at<int32_t>(shard, state.rank, p.rows, k, row);
+      if (here) found.z = state_at<float>(shard, state.target_logit, p.rows, k, row);
+      if (p.wants_rank) found.rank += state_at<int32_t>(shard, state.rank, p.rows, k, row);
     }
-    write_target(p, row, k, sum, z, rank);
+    write_target(p, row, k, total, found);
   }
 }
 

@@ -47,8 +47,6 @@ struct StreamConfig {
   static constexpr int kTokens = kTokens_;  // n of the MMA
   static constexpr int kIds = 128;
   static constexpr int kStages = kTokens == 8 ? 11 : kTokens == 16 ? 10 : kTokens == 32 ? 9 : 7;
-  // Stages that are filled together: the pieces of a row lie next to each other in DRAM.
-  static constexpr int kBurst = 1;
   static constexpr int kTurnTokens = kTokens < 32 ? kTokens : 32;  // that are transposed at a time
   static constexpr int kPitch = kIds + 4;  // words; the four column pairs of a quad fall on different banks
   static constexpr uint32_t kWeightBytes = kIds * kRowBytes;

@@ -27,17 +27,13 @@ __device__ __forceinline__ void stream_weight(const TensorMap* hidden, const Ten
   device::RingPosition<Config::kStages> at;
   const int32_t origin_row = static_cast<int32_t>(job.origin - job.p.first_id);
   for (int tile = blockIdx.x; tile < schedule.tiles; tile += gridDim.x) {
-    for (int step = 0; step < schedule.steps; step += Config::kBurst) {
-      const int burst = schedule.steps - step < Config::kBurst ? schedule.steps - step : Config::kBurst;
-      device::RingPosition<Config::kStages> free = at;
-      for (int i = 0; i < burst; ++i, free.advance()) ring.acquire(free, Config::kStageBytes);
-      for (int i = 0; i < burst; ++i, at.advance()) {
-        const uint32_t stage = stages + at.stage * Config::kStageBytes;
-        const uint32_t full = ring.full(at.stage);
-        const int32_t k = (step + i) * kDepth;
-        ptx::tma_load_2d(stage, weight, full, k, origin_row + tile * Config::kIds, ptx::L2Hint::kEvictFirst);
-        ptx::tma_load_2d(stage + Config::kWeightBytes, hidden, full, k, 0, ptx::L2Hint::kEvictLast);
-      }
+    for (int step = 0; step < schedule.steps; ++step) {
+      ring.acquire(at, Config::kStageBytes);
+      const uint32_t stage = stages + at.stage * Config::kStageBytes;
+      const uint32_t full = ring.full(at.stage);
+      ptx::tma_load_2d(stage, weight, full, step * kDepth, origin_row + tile * Config::kIds, ptx::L2Hint::kEvictFirst);
+      ptx::tma_load_2d(stage + Config::kWeightBytes, hidden, full, step * kDepth, 0, ptx::L2Hint::kEvictLast);
+      at.advance();
     }
   }
 }

@@ -179,6 +179,14 @@ TEST(LinearLogpEmulated, FrozenBytes) {
 TEST(LinearLogpEmulated, Options) {
   compare(with_options({6, 64, 300, 2}, 8), kEverything);
   compare(with_options({67, 64, 300, 2}, 9), kEverything);
+  // Temperatures alone: most rows share a divisor, some warps meet one that cannot.
+  Problem tempered = random_problem({70, 64, 450}, 16);
+  for (int64_t n = 0; n < 70; ++n) tempered.temperature.push_back(0.5f + 0.1f * static_cast<float>(n % 11));
+  tempered.temperature[3] = 1.0f;
+  tempered.temperature[20] = 0x1p-40f;
+  tempered.temperature[40] = NAN;
+  for (int64_t k = 0; k < 64; ++k) tempered.set_hidden(50, k, 0.0f);
+  compare(tempered, kWithEntropy);
 }
 
 TEST(LinearLogpEmulated, SpecialRows) {

@@ -88,6 +88,9 @@ TEST(LinearLogpGpuSmall, Options) {
     Problem one = random_problem(shape, 17);
     one.temperature_value = 0.7f;
     compare(one, kEverything, name_of(shape) + " temperature");
+    for (int64_t n = 0; n < shape.rows; ++n)
+      one.temperature.push_back(n % 50 == 7 ? 0x1p-40f : 0.3f * static_cast<float>(1 + n % 7));
+    compare(one, kWithEntropy, name_of(shape) + " temperatures");
   }
 }
 
