@@ -24,9 +24,9 @@ Status launch(const Params& p, void (*kernel)(Arguments...), const LaunchShape& 
 }
 
 // A row whose slots are neighbours has a block of its own. Else rows share 32-byte sectors, and blocks hold as many
-// rows as keep all multiprocessors busy in one round (linear_logp_bench_merge, H200, 2026-11-30: 512 rows of 151,936
-// ids 13.7 us in blocks of four and 16.8 in blocks of eight; 4,096 rows 41.3 and 22.9, and 30.1 at three blocks a
-// multiprocessor).
+// rows as keep all multiprocessors busy in one round (linear_logp_bench_merge, H200, 2026-11-30, launch included: 512
+// rows of 151,936 ids 10.8 us in blocks of four, 12.8 in blocks of eight; 4,096 rows 30.6 and 18.7, and 22.8 at three
+// blocks a multiprocessor).
 using MergeAlone = MergeShape<1, 256, 3, 256>;
 using MergeFew = MergeShape<4, 512, 2, 256>;
 using MergeMany = MergeShape<8, 256, 4, 256>;
