@@ -241,6 +241,8 @@ Nvfp4Case::Dot Nvfp4Case::dot(int64_t row, int64_t weight_row) const {
 // A step of the chain truncates 17 terms to 2^-25 of the largest and rounds toward zero to 24 bits; no partial sum is
 // beyond the sum of magnitudes. Then a product with the scale and the output's rounding.
 double Nvfp4Case::linear_error(int64_t row, const std::string& bytes) const {
+  const int64_t blocks = shape_.k / 16;
+  const double steps = static_cast<double>(blocks) * (17 * 0x1p-25 + 0x1p-23);
   double worst = 0;
   for (int64_t column = 0; column < shape_.n; ++column) {
     const Dot expected = dot(row, column);
@@ -254,7 +256,7 @@ double Nvfp4Case::linear_error(int64_t row, const std::string& bytes) const {
       std::memcpy(&value, bytes.data() + 4 * column, 4);
       got = static_cast<double>(value);
     }
-    const double chain = static_cast<double>(shape_.k / 16) * (17 * 0x1p-25 + 0x1p-23) * expected.absolute;
+    const double chain = steps * expected.absolute;
     const double rounding = (dtype_ == ISOBIT_BF16 ? 0x1p-8 : 0x1p-22) * std::fabs(expected.sum);
     worst = std::max(worst, std::fabs(got - expected.sum) / (chain + rounding + 1e-30));
   }
