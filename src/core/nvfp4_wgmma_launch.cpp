@@ -37,9 +37,10 @@ Status encode_codes(const Nvfp4WgmmaCall& call, int pairs, TensorMap* map) {
   spec.shape[2] = 2;
   spec.stride_bytes[0] = static_cast<uint64_t>(call.weight.row_stride) * 2;
   spec.stride_bytes[1] = static_cast<uint64_t>(call.weight.row_stride);
-  spec.box[0] = 128;
+  spec.box[0] = kDepth / 2;
   spec.box[1] = static_cast<uint32_t>(pairs);
   spec.box[2] = 2;
+  spec.swizzle = TensorMapSpec::Swizzle::kNone;
   return runtime().encode_tensor_map(spec, map);
 }
 
@@ -48,7 +49,7 @@ Status launch_unpack(const Nvfp4WgmmaCall& call, const void* kernel, int multipr
                      void* stream) {
   LaunchShape shape;
   shape.grid.x = static_cast<uint32_t>(
-      std::max<int64_t>(pieces_of(job.unpack->rows * (call.k / 16), kUnpackThreads), 2 * multiprocessors));
+      std::max<int64_t>(pieces_of(job.unpack->rows * (call.k / 16), kUnpackThreads), int64_t{2} * multiprocessors));
   shape.block.x = kUnpackThreads;
   void* arguments[] = {job.job};
   return runtime().launch(call.device, kernel, shape, arguments, stream);

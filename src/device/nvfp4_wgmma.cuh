@@ -1,8 +1,8 @@
 // Product of two NVFP4 matrices with WGMMA on SM90: weights are decoded in registers, x comes decoded.
 //
 //   x (bf16, unpacked once) ── copy engine ──> [tokens x 64]  ──────────────────────────────> B of wgmma
-//   weight codes ── copy engine ──> [even rows x 128 B | odd rows x 128 B], four stages ── registers ──> A of wgmma,
-//   m64 weight scales ──────────── copy engine ──> [128 x 4 B]  ───────────────────────────────┘ decode
+//   weight codes ───────────── copy engine ──> [pairs x 32 B | pairs x 32 B] ─ registers ───> A of wgmma, m64
+//   weight scales ──────────── copy engine ──> [128 x 4 B]  ──────────────────────┘ decode
 //
 // Persistent blocks. Thread 0 copies; every other warpgroup owns 64 weight rows and all tokens of the tile. Weight rows
 // come in pairs 2 i and 2 i + 1: both of a pair are rows g and g + 8 of one warp's fragment, so one thread has the sums
@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "device/nvfp4_decode.cuh"
+#include "device/nvfp4_tile.h"
 #include "device/nvfp4_wgmma.h"
 #include "device/ptx/convert.cuh"
 #include "device/ptx/memory.cuh"
@@ -26,40 +27,53 @@
 #include "device/ptx/wgmma_registers.cuh"
 #include "device/ring.cuh"
 #include "device/wgmma_descriptor.h"
+#include "numerics/scale_layout.h"
 
 namespace isobit::device {
+
+// One block of x to 32 bytes; a thread each. Runs before the product, which may start meanwhile.
+__device__ __forceinline__ void unpack_nvfp4_block(const Nvfp4Operand& x, const Nvfp4Unpack& to, int64_t index) {
+  const int64_t local = index / x.blocks;
+  if (local >= to.rows) return;
+  const int64_t row = to.first_row + local;
+  const auto block = static_cast<int32_t>(index - local * x.blocks);
+  const uint8_t* const codes = x.codes + row * x.row_bytes + 8 * block;
+  uint2 packed = {0, 0};
+  if (x.aligned) {
+    packed = __ldg(reinterpret_cast<const uint2*>(codes));
+  } else {
+#pragma unroll
+    for (int b = 0; b < 4; ++b) {
+      packed.x |= static_cast<uint32_t>(__ldg(codes + b)) << (8 * b);
+      packed.y |= static_cast<uint32_t>(__ldg(codes + 4 + b)) << (8 * b);
+    }
+  }
+  const uint32_t scale = nvfp4_scale_pair(__ldg(x.scales + numerics::scale_offset(x.layout, row, block, x.blocks)));
+  constexpr uint32_t kTwoTo16 = 0x47804780u;
+  const auto decode = [&](uint32_t word) {
+    const uint4 pairs = decode_nvfp4(word, scale);
+    return make_uint4(ptx::mul_bf16x2(pairs.x, kTwoTo16), ptx::mul_bf16x2(pairs.y, kTwoTo16),
+                      ptx::mul_bf16x2(pairs.z, kTwoTo16), ptx::mul_bf16x2(pairs.w, kTwoTo16));
+  };
+  auto* const out = reinterpret_cast<uint4*>(to.out + 32 * (local * x.blocks + block));
+  out[0] = decode(packed.x);
+  out[1] = decode(packed.y);
+}
 
 // The block's shared memory, by address.
 template <class Config>
 struct Nvfp4Shared {
-  uint32_t tokens;  // stages of x
-  uint32_t codes;   // slots
-  uint32_t scales;  // stages
+  uint32_t tokens;   // stages of x
+  uint32_t weights;  // stages of codes and scales
   uint32_t staging;
-  uint32_t stage_barriers, slot_barriers;
+  uint32_t barriers;           // of the ring
   uint32_t epilogue_barriers;  // two a group
   __device__ __forceinline__ explicit Nvfp4Shared(uint32_t base) {
     tokens = (base + Config::kAlignment - 1) / Config::kAlignment * Config::kAlignment;
-    codes = tokens + Config::kStages * Config::kTokenBytes;
-    scales = codes + Config::kSlots * Config::kSlotBytes;
-    staging = scales + Config::kStages * Config::kScaleBytes;
-    stage_barriers = staging + Config::kStagingBytes;
-    slot_barriers = stage_barriers + 2 * Config::kMostStages * 8;
-    epilogue_barriers = slot_barriers + 2 * Config::kSlots * 8;
-  }
-};
-
-// The two rings of a block.
-template <class Config>
-struct Nvfp4Rings {
-  Ring<Config::kStages> stages;
-  Ring<Config::kSlots> slots;
-  __device__ __forceinline__ explicit Nvfp4Rings(const Nvfp4Shared<Config>& shared)
-      : stages(shared.stage_barriers), slots(shared.slot_barriers) {}
-  __device__ __forceinline__ void initialise() const {
-    constexpr uint32_t kUsers = Config::kGroups * Config::kWarpgroup / 32;
-    stages.initialise(kUsers);
-    slots.initialise(kUsers);
+    weights = tokens + Config::kStages * Config::kTokenBytes;
+    staging = weights + Config::kStages * Config::kWeightBytes;
+    barriers = staging + Config::kStagingBytes;
+    epilogue_barriers = barriers + 2 * Config::kMostStages * 8;
   }
 };
 
@@ -81,29 +95,25 @@ __device__ __forceinline__ void for_each_tile(const Nvfp4WgmmaPlan& plan, const 
   }
 }
 
-// One thread's work: fills the rings.
+// One thread's work: fills the ring.
 template <class Config>
 __device__ __forceinline__ void copy_nvfp4(const TensorMap* x, const TensorMap* codes, const Nvfp4WgmmaPlan& plan,
-                                           const Nvfp4Rings<Config>& rings, const Nvfp4Shared<Config>& shared) {
+                                           const Ring<Config::kStages>& ring, const Nvfp4Shared<Config>& shared) {
   RingPosition<Config::kStages> at;
-  RingPosition<Config::kSlots> slot;
   bool unpacked = false;
   for_each_tile(plan, [&](const Nvfp4TilePlace& tile) {
     const int32_t first_pair = tile.row_tile * Config::kPairs;
     for (int32_t step = 0; step < plan.steps; ++step) {
-      if (step % Config::kSlotStages == 0) {
-        rings.slots.acquire(slot, Config::kSlotBytes);
-        ptx::tma_load_3d(shared.codes + slot.stage * Config::kSlotBytes, codes, rings.slots.full(slot.stage),
-                         step * (Config::kDepth / 2), first_pair, 0, ptx::L2Hint::kEvictNormal);
-        slot.advance();
-      }
-      rings.stages.acquire(at, Config::kStageBytes);
-      const uint32_t full = rings.stages.full(at.stage);
+      ring.acquire(at, Config::kStageBytes);
+      const uint32_t full = ring.full(at.stage);
+      const uint32_t weights = shared.weights + at.stage * Config::kWeightBytes;
+      ptx::tma_load_3d(weights, codes, full, step * static_cast<int32_t>(Config::kCodeRow), first_pair, 0,
+                       ptx::L2Hint::kEvictNormal);
 #pragma unroll
       for (int t = 0; t < Config::kScaleTiles; ++t) {
         // Rows that do not exist get the scales of others: their sums go nowhere.
         const int32_t scale_tile = min(first_pair / 64 + t, plan.scale_tiles - 1);
-        ptx::bulk_load(shared.scales + at.stage * Config::kScaleBytes + t * Config::kScaleTile,
+        ptx::bulk_load(weights + Config::kCodeBytes + t * Config::kScaleTile,
                        plan.weight_scales + (int64_t{scale_tile} * plan.steps + step) * Config::kScaleTile,
                        Config::kScaleTile, full);
       }
@@ -125,12 +135,12 @@ class Nvfp4Weights {
   __device__ __forceinline__ Nvfp4Weights(const Nvfp4Shared<Config>& shared, int group) {
     const int lane = threadIdx.x % 32;
     const int warp = threadIdx.x % Config::kWarpgroup / 32;
-    row_ = lane / 4;
-    pair_ = 32 * group + 8 * warp + row_;
-    codes_ = shared.codes + pair_ * Config::kCodeRow;
+    const int g = lane / 4;
+    pair_ = 32 * group + 8 * warp + g;
+    codes_ = shared.weights + pair_ * Config::kCodeRow;
     sign_shift_ = 12 - 4 * (lane % 4);
     magnitude_shift_ = (6 - 4 * (lane % 4)) & 31;
-    scales_ = shared.scales;
+    scales_ = shared.weights + Config::kCodeBytes;
   }
   __device__ __forceinline__ int pair() const { return pair_; }
 
@@ -140,14 +150,11 @@ class Nvfp4Weights {
     tile_scales_ = scales_ + row / 128 * Config::kScaleTile + row % 32 * 16 + row % 128 / 32 * 4;
   }
   __device__ __forceinline__ void load_scales(uint32_t stage) {
-    even_scales_ = ptx::load_shared(tile_scales_ + stage * Config::kScaleBytes);
-    odd_scales_ = ptx::load_shared(tile_scales_ + stage * Config::kScaleBytes + 16);
+    even_scales_ = ptx::load_shared(tile_scales_ + stage * Config::kWeightBytes);
+    odd_scales_ = ptx::load_shared(tile_scales_ + stage * Config::kWeightBytes + 16);
   }
-  // Codes of a block of a stage, the `quarter`th of its slot. A row's eight chunks of 16 bytes lie where the copy
-  // engine's 128-byte swizzle puts them: eight neighbouring rows never meet in a bank.
-  __device__ __forceinline__ void load_codes(uint32_t slot, int quarter, int block) {
-    const uint32_t chunk = static_cast<uint32_t>(2 * quarter + block / 2) ^ static_cast<uint32_t>(row_);
-    const uint32_t at = codes_ + slot * Config::kSlotBytes + chunk * 16 + block % 2 * 8;
+  __device__ __forceinline__ void load_codes(uint32_t stage, int block) {
+    const uint32_t at = codes_ + stage * Config::kWeightBytes + 8 * block;
     even_ = ptx::load_shared_2(at);
     odd_ = ptx::load_shared_2(at + Config::kPairs * Config::kCodeRow);
   }
@@ -173,49 +180,32 @@ class Nvfp4Weights {
     return (codes << sign_shift_ & kNvfp4Signs) | (__funnelshift_l(codes, codes, magnitude_shift_) & kNvfp4Magnitudes);
   }
 
-  int pair_, row_;
+  int pair_;
   uint32_t codes_, scales_, tile_scales_;
   uint32_t sign_shift_, magnitude_shift_;
   uint32_t even_scales_, odd_scales_;
   uint2 even_, odd_;
 };
 
-// Where a warpgroup is in both rings.
-template <class Config>
-struct Nvfp4Position {
-  RingPosition<Config::kStages> stage;
-  RingPosition<Config::kSlots> slot;
-};
-
-// All products of a tile by one warpgroup. `signal` is called when `signal_step` + 1 stages are under way.
+// All products of a tile by one warpgroup. `signal` is called when `signal_step` stages are under way.
 template <class Config, class Signal>
 __device__ __forceinline__ void multiply_nvfp4_tile(float (&d)[Config::kSums], Nvfp4Weights<Config>& weights,
-                                                    const Nvfp4Rings<Config>& rings, Nvfp4Position<Config>& at,
-                                                    uint32_t tokens, int32_t steps, int32_t signal_step,
-                                                    const Signal& signal) {
+                                                    const Ring<Config::kStages>& ring,
+                                                    RingPosition<Config::kStages>& at, uint32_t tokens, int32_t steps,
+                                                    int32_t signal_step, const Signal& signal) {
   constexpr int kBlocks = Config::kDepth / 16;
-  const auto release = [&](uint32_t stage, bool with_slot, uint32_t slot) {
-    __syncwarp();
-    if (threadIdx.x % 32 != 0) return;
-    rings.stages.release(stage);
-    if (with_slot) rings.slots.release(slot);
-  };
   uint32_t fragment[kBlocks][4];
-  rings.slots.wait_full(at.slot);
-  rings.stages.wait_full(at.stage);
-  weights.load_scales(at.stage.stage);
-  weights.load_codes(at.slot.stage, 0, 0);
+  ring.wait_full(at);
+  weights.load_scales(at.stage);
+  weights.load_codes(at.stage, 0);
   weights.decode(0, fragment[0]);
-  weights.load_codes(at.slot.stage, 0, 1);
-  uint32_t previous_stage = 0, previous_slot = 0;
+  weights.load_codes(at.stage, 1);
+  uint32_t previous = 0;
   for (int32_t step = 0; step < steps; ++step) {
-    const uint64_t b = swizzle128_descriptor(tokens + at.stage.stage * Config::kTokenBytes);
-    const uint32_t stage = at.stage.stage, slot = at.slot.stage;
-    const int quarter = step % Config::kSlotStages;
-    const int next_quarter = (step + 1) % Config::kSlotStages;
+    const uint64_t b = swizzle128_descriptor(tokens + at.stage * Config::kTokenBytes);
+    const uint32_t stage = at.stage;
+    at.advance();
     const bool more = step + 1 < steps;
-    at.stage.advance();
-    if (next_quarter == 0 || !more) at.slot.advance();
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
       ptx::wgmma_fence();
@@ -223,27 +213,29 @@ __device__ __forceinline__ void multiply_nvfp4_tile(float (&d)[Config::kSums], N
       ptx::wgmma_commit();
       if (block + 1 < kBlocks) {
         weights.decode(block + 1, fragment[block + 1]);
-        if (block + 2 < kBlocks) weights.load_codes(slot, quarter, block + 2);
+        if (block + 2 < kBlocks) weights.load_codes(stage, block + 2);
       } else if (more) {
         weights.decode(0, fragment[0]);
-        weights.load_codes(at.slot.stage, next_quarter, 1);
+        weights.load_codes(at.stage, 1);
       }
       if (block + 2 == kBlocks && more) {
-        if (next_quarter == 0) rings.slots.wait_full(at.slot);
-        rings.stages.wait_full(at.stage);
-        weights.load_scales(at.stage.stage);
-        weights.load_codes(at.slot.stage, next_quarter, 0);
+        ring.wait_full(at);
+        weights.load_scales(at.stage);
+        weights.load_codes(at.stage, 0);
       }
       ptx::wgmma_wait<1>();
-      if (block == 0 && step > 0) release(previous_stage, quarter == 0, previous_slot);
+      if (block == 0 && step > 0) {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) ring.release(previous);
+      }
     }
     if (step == signal_step) signal();
-    previous_stage = stage;
-    previous_slot = slot;
+    previous = stage;
   }
   ptx::wgmma_wait<0>();
   ptx::wgmma_pin(d);
-  release(previous_stage, true, previous_slot);
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) ring.release(previous);
 }
 
 // Named barriers of a block: 1 + group among a warpgroup's threads, and the start of the second warpgroup.
@@ -252,17 +244,17 @@ constexpr uint32_t kNvfp4StartBarrier = 8;
 
 // A multiplying warpgroup's whole work: finish(tile, pair, d) after the products of each tile.
 template <class Config, class Finish>
-__device__ __forceinline__ void multiply_nvfp4(const Nvfp4WgmmaPlan& plan, const Nvfp4Rings<Config>& rings,
+__device__ __forceinline__ void multiply_nvfp4(const Nvfp4WgmmaPlan& plan, const Ring<Config::kStages>& ring,
                                                const Nvfp4Shared<Config>& shared, int group, const Finish& finish) {
   Nvfp4Weights<Config> weights(shared, group);
-  Nvfp4Position<Config> at;
+  RingPosition<Config::kStages> at;
   float d[Config::kSums];
   const bool lags = Config::kGroups == 2 && plan.lag > 0;
   int32_t signal_step = lags && group == 0 ? plan.lag - 1 : -1;
   if (lags && group == 1) ptx::barrier_sync(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
   for_each_tile(plan, [&](const Nvfp4TilePlace& tile) {
     weights.start_tile(tile);
-    multiply_nvfp4_tile<Config>(d, weights, rings, at, shared.tokens, plan.steps, signal_step, [&] {
+    multiply_nvfp4_tile<Config>(d, weights, ring, at, shared.tokens, plan.steps, signal_step, [&] {
       ptx::barrier_arrive(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
       signal_step = -1;
     });

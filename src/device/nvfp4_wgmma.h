@@ -22,25 +22,18 @@ struct Nvfp4WgmmaConfig {
   static constexpr uint32_t kSharedLimit = 227 * 1024;
   static constexpr uint32_t kAlignment = 1024;
   static constexpr uint32_t kTokenBytes = kTokens * 2 * kDepth;
+  static constexpr uint32_t kCodeRow = kDepth / 2;
+  static constexpr uint32_t kCodeBytes = kRows * kCodeRow;
   static constexpr uint32_t kScaleTile = 512;  // 128 rows x 4 blocks
   static constexpr int kScaleTiles = (kRows + 127) / 128;
-  static constexpr uint32_t kScaleBytes = kScaleTiles * kScaleTile;
-  static constexpr uint32_t kStageBytes = kTokenBytes + kScaleBytes;
-
-  // Codes come four stages at a time, in rows of 128 bytes: the copy engine takes about five cycles a row, however
-  // short (rows of 32 bytes made it the bottleneck: M = 968 1.31 x cuBLAS, H200, 2026-11-30).
-  static constexpr int kSlotStages = 4;
-  static constexpr uint32_t kCodeRow = kSlotStages * kDepth / 2;
-  static constexpr uint32_t kSlotBytes = kRows * kCodeRow;
-  static constexpr int kSlots = kTokens > 128 ? 2 : kGroups == 1 ? 12 : 4;
-
+  static constexpr uint32_t kWeightBytes = kCodeBytes + kScaleTiles * kScaleTile;
+  static constexpr uint32_t kStageBytes = kTokenBytes + kWeightBytes;
   static constexpr uint32_t kStagingGroup = kTokens * kStagingRow;
   static constexpr uint32_t kStagingBytes = kGroups * kStagingGroup;
-  static constexpr uint32_t kBarrierBytes = (2 * kMostStages + 2 * kSlots + 2 * kGroups) * 8;
-  static constexpr uint32_t kFixedBytes = kAlignment + kSlots * kSlotBytes + kStagingBytes + kBarrierBytes;
-  static constexpr uint32_t kFits = (kSharedLimit - kFixedBytes) / kStageBytes;
+  static constexpr uint32_t kBarrierBytes = (2 * kMostStages + 2 * kGroups) * 8;
+  static constexpr uint32_t kFits = (kSharedLimit - kAlignment - kStagingBytes - kBarrierBytes) / kStageBytes;
   static constexpr int kStages = kFits < kMostStages ? static_cast<int>(kFits) : kMostStages;
-  static constexpr uint32_t kSharedBytes = kFixedBytes + kStages * kStageBytes;
+  static constexpr uint32_t kSharedBytes = kAlignment + kStages * kStageBytes + kStagingBytes + kBarrierBytes;
   static_assert(kTokens % 8 == 0 && kTokens <= 256 && kStages >= 3);
 
   // With two multiplying warpgroups the one that copies gives registers away: 104 + 2 * 200 = 3 * 168, what the block

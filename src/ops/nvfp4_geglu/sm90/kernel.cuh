@@ -10,7 +10,6 @@
 //   free[group]    the three spare warps           the group
 #pragma once
 
-#include "device/nvfp4_unpack.cuh"
 #include "device/nvfp4_wgmma.cuh"
 #include "ops/nvfp4_geglu/epilogue.h"
 #include "ops/nvfp4_geglu/output.cuh"
@@ -141,11 +140,11 @@ __device__ __forceinline__ void quantise_tiles(const Job& job, const Block<Confi
 
 template <class Config>
 __device__ __forceinline__ void multiply_tiles(const Job& job, const Block<Config>& block,
-                                               const device::Nvfp4Rings<Config>& rings, int group) {
+                                               const device::Ring<Config::kStages>& ring, int group) {
   const Scales scales = scales_of(read_scale(job, 0), read_scale(job, 1), read_scale(job, 2), read_scale(job, 3));
   const Staging staging = block.group_staging(group);
   uint32_t parity = 1;  // the staging is free at first
-  device::multiply_nvfp4<Config>(job.plan, rings, block.shared, group,
+  device::multiply_nvfp4<Config>(job.plan, ring, block.shared, group,
                                  [&](const device::Nvfp4TilePlace& tile, int pair, const float(&d)[Config::kSums]) {
                                    wait_turn(block.free(group), parity);
                                    parity ^= 1;
@@ -171,13 +170,13 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
                       const __grid_constant__ Job job) {
   extern __shared__ unsigned char memory[];
   const Block<Config> block(memory);
-  const device::Nvfp4Rings<Config> rings(block.shared);
+  const device::Ring<Config::kStages> ring(block.shared.barriers);
   if (threadIdx.x == 0) {
     for (int group = 0; group < Config::kGroups; ++group) {
       ptx::mbarrier_init(block.staged(group), Config::kWarpgroup / 32);
       ptx::mbarrier_init(block.free(group), kSpareWarps);
     }
-    rings.initialise();
+    ring.initialise(Config::kGroups * Config::kWarpgroup / 32);
   }
   __syncthreads();
   // From one lane, so that the compiler sees a branch that is uniform in the warp.
@@ -185,11 +184,11 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   if (warpgroup == 0) {
     if constexpr (Config::kMovesRegisters) ptx::release_registers<Config::kSpareRegisters>();
     const int warp = threadIdx.x / 32;
-    if (threadIdx.x == 0) device::copy_nvfp4(&x, &codes, job.plan, rings, block.shared);
+    if (threadIdx.x == 0) device::copy_nvfp4(&x, &codes, job.plan, ring, block.shared);
     if (warp > 0) quantise_tiles(job, block, warp - 1);
   } else {
     if constexpr (Config::kMovesRegisters) ptx::claim_registers<Config::kMultiplyRegisters>();
-    multiply_tiles(job, block, rings, warpgroup - 1);
+    multiply_tiles(job, block, ring, warpgroup - 1);
   }
 }
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "device/elements.cuh"
-#include "device/nvfp4_unpack.cuh"
 #include "device/nvfp4_wgmma.cuh"
 #include "ops/nvfp4_linear/epilogue.h"
 
@@ -66,20 +65,20 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
                        const __grid_constant__ Job job) {
   extern __shared__ unsigned char memory[];
   const device::Nvfp4Shared<Config> shared(ptx::shared_address(memory));
-  const device::Nvfp4Rings<Config> rings(shared);
-  if (threadIdx.x == 0) rings.initialise();
+  const device::Ring<Config::kStages> ring(shared.barriers);
+  if (threadIdx.x == 0) ring.initialise(Config::kGroups * Config::kWarpgroup / 32);
   __syncthreads();
   // From one lane, so that the compiler sees a branch that is uniform in the warp.
   const int warpgroup = __shfl_sync(0xFFFFFFFFu, threadIdx.x / Config::kWarpgroup, 0);
   if (warpgroup == 0) {
     if constexpr (Config::kMovesRegisters) ptx::release_registers<Config::kSpareRegisters>();
-    if (threadIdx.x == 0) device::copy_nvfp4(&x, &codes, job.plan, rings, shared);
+    if (threadIdx.x == 0) device::copy_nvfp4(&x, &codes, job.plan, ring, shared);
     return;
   }
   if constexpr (Config::kMovesRegisters) ptx::claim_registers<Config::kMultiplyRegisters>();
   const float alpha =
       alpha_of(read_scale(job.x_scale_device, job.x_scale), read_scale(job.weight_scale_device, job.weight_scale));
-  device::multiply_nvfp4<Config>(job.plan, rings, shared, warpgroup - 1,
+  device::multiply_nvfp4<Config>(job.plan, ring, shared, warpgroup - 1,
                                  [&](const device::Nvfp4TilePlace& tile, int pair, const float(&d)[Config::kSums]) {
                                    if (job.wide) {
                                      store_tile<Config, numerics::Fp32>(job, tile, pair, alpha, d);
