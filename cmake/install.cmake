@@ -7,6 +7,10 @@ set(ISOBIT_PC_DIR ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 # Two export sets: users of the shared library need none of the packages that the static one links.
 install(TARGETS isobit_shared EXPORT IsobitTargets)
 install(TARGETS isobit_static EXPORT IsobitStaticTargets)
+if(TARGET isobit_nccl)
+  set_target_properties(isobit_nccl PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS isobit_nccl EXPORT IsobitTargets)
+endif()
 install(EXPORT IsobitTargets NAMESPACE Isobit:: DESTINATION ${ISOBIT_CMAKE_DIR})
 install(EXPORT IsobitStaticTargets NAMESPACE Isobit:: DESTINATION ${ISOBIT_CMAKE_DIR})
 

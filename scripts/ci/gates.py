@@ -49,10 +49,16 @@ def planted_flag_faults(commands: list[Command]) -> list[Command]:
     return faults
 
 
-def declared_functions(root: Path) -> set[str]:
-    """Functions that the public headers mark with ISOBIT_API."""
+# Headers of other libraries than libisobit.
+HEADERS_OF = {"tensor_parallel.h": "isobit_nccl"}
+
+
+def declared_functions(root: Path, library: str = "isobit") -> set[str]:
+    """Functions that the library's public headers mark with ISOBIT_API."""
     names: set[str] = set()
     for path in (root / "include/isobit").glob("*.h"):
+        if HEADERS_OF.get(path.name, "isobit") != library:
+            continue
         names |= set(re.findall(r"^ISOBIT_API [^;(]*?\b(isobit_\w+)\(", path.read_text(), re.MULTILINE))
     return names
 
@@ -80,8 +86,11 @@ def cuda_include() -> list[str]:
 
 
 def needs_absent_cuda(path: Path) -> bool:
-    """A header with one of the toolkit's headers, on a machine without the toolkit."""
-    return not has_nvcc() and re.search(r"^#include <cuda", path.read_text(), re.MULTILINE) is not None
+    """A header with one of the toolkit's headers, or NCCL's, on a machine without them."""
+    text = path.read_text()
+    if re.search(r"^#include <nccl", text, re.MULTILINE):
+        return not any((Path(folder) / "nccl.h").exists() for folder in ("/usr/local/cuda/include", "/usr/include"))
+    return not has_nvcc() and re.search(r"^#include <cuda", text, re.MULTILINE) is not None
 
 
 def extra_header_flags(path: Path) -> list[str]:

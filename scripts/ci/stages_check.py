@@ -127,7 +127,7 @@ def headers() -> Result:
     jobs = []
     for path in tracked_files():
         if path.suffix in (".h", ".hpp") and gates.needs_absent_cuda(ROOT / path):
-            result.note = "headers that include CUDA's were left out: no nvcc"
+            result.note = "headers that include CUDA's or NCCL's were left out: they are not here"
         elif path.is_relative_to("include") and path.suffix == ".h":
             jobs += [(path, ["gcc", "-std=c11"], "c")]
             jobs += [(path, ["g++", f"-std={standard}"], "cpp") for standard in ("c++17", "c++20")]
@@ -159,6 +159,15 @@ def symbols() -> Result:
     gone = gates.symbol_problems(declared, set(list(exported)[1:]))
     result.add("a missing symbol is found", [] if gone else ["it is not"])
     result.add("needed libraries", gates.needed_problems(output(["readelf", "-d", library])))
+    over_ranks = main_build() / "src/nccl/libisobit_nccl.so"
+    if over_ranks.exists():
+        exported = gates.exported_symbols(output(["nm", "-D", "--defined-only", over_ranks]))
+        declared = gates.declared_functions(ROOT, "isobit_nccl")
+        result.add("exported symbols of libisobit_nccl", gates.symbol_problems(declared, exported))
+        needed = output(["readelf", "-d", over_ranks]).replace("[libisobit.so", "[libc.so")
+        result.add("needed libraries of libisobit_nccl", gates.needed_problems(needed))
+    else:
+        result.note = "libisobit_nccl was not built: no CUDA or no nccl.h"
     return result
 
 

@@ -110,6 +110,9 @@ void run_whole(isobit_linear_logp_args args, Workspace workspace = Workspace::kR
 Outputs run(const Problem& problem, unsigned wanted = Outputs::kAll, Workspace workspace = Workspace::kRecommended,
             int threads = 1);
 
+// Inputs of a call on the shard [first, last) of a problem's vocabulary.
+isobit_linear_logp_args shard_args(const Problem& problem, int64_t first, int64_t last);
+
 // Cuts [0, V) at the given ids, runs every shard, merges, and returns what the merge wrote. With rank the target logits
 // are gathered first.
 Outputs run_sharded(const Problem& problem, const std::vector<int64_t>& cuts, unsigned wanted, int threads = 1);

@@ -11,17 +11,6 @@ struct ShardRun {
   Guarded state;
 };
 
-// Arguments of the shard [first, last) of a problem's vocabulary.
-isobit_linear_logp_args shard_args(const Problem& p, int64_t first, int64_t last) {
-  isobit_linear_logp_args args = p.args();
-  args.weight =
-      matrix(p.weight.data() + first * p.weight_stride, p.dtype, last - first, p.shape.width, p.weight_stride);
-  if (!p.bias.empty()) args.bias = vector(p.bias.data() + first, ISOBIT_FP32, last - first);
-  args.first_id = first;
-  args.vocab_size = p.shape.vocab;
-  return args;
-}
-
 void run_shard(isobit_linear_logp_args args, int64_t first, int64_t last, int threads, std::vector<ShardRun>* shards) {
   args.threads = threads;
   size_t minimum = 0;
@@ -67,6 +56,16 @@ Outputs run_once(const Problem& p, const std::vector<int64_t>& cuts, unsigned wa
 }
 
 }  // namespace
+
+isobit_linear_logp_args shard_args(const Problem& p, int64_t first, int64_t last) {
+  isobit_linear_logp_args args = p.args();
+  args.weight =
+      matrix(p.weight.data() + first * p.weight_stride, p.dtype, last - first, p.shape.width, p.weight_stride);
+  if (!p.bias.empty()) args.bias = vector(p.bias.data() + first, ISOBIT_FP32, last - first);
+  args.first_id = first;
+  args.vocab_size = p.shape.vocab;
+  return args;
+}
 
 Outputs run_sharded(const Problem& p, const std::vector<int64_t>& cuts, unsigned wanted, int threads) {
   if ((wanted & Outputs::kRank) == 0) return run_once(p, cuts, wanted, threads, nullptr);

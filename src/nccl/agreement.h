@@ -1,0 +1,55 @@
+// What the ranks of a group tell each other about their calls, and what must be equal.
+#pragma once
+
+#include <cstdint>
+
+#include "core/status.h"
+#include "isobit/linear_logp.h"
+
+namespace isobit::nccl {
+
+inline constexpr int kMaxRanks = 128;
+
+// One rank's record. Plain bytes: it travels as it is.
+struct Agreement {
+  // Must be equal on all ranks, in the order in which a disagreement is looked for.
+  enum Field : int32_t {
+    kVersion,
+    kContract,
+    kCapability,
+    kRows,
+    kWidth,
+    kVocab,
+    kTargets,
+    kDtype,
+    kBias,
+    kTemperature,
+    kTemperatureValue,
+    kSoftcap,
+    kUseIgnoreIndex,
+    kIgnoreIndex,
+    kEntropy,
+    kFields
+  };
+  int64_t field[kFields];
+  int64_t first_id;
+  int64_t count;    // ids of the rank that exist
+  int64_t refusal;  // status of the rank's own check, ISOBIT_OK if it has nothing against its arguments
+};
+
+// Reads a rank's arguments; its own refusal stands in the record as well as in the status.
+Status describe(const isobit_linear_logp_args* args, Agreement* mine);
+
+// The same verdict and line on every rank: each looks at all records in the ranks' order.
+Status check_agreement(const Agreement* all, int ranks, const isobit_linear_logp_args& args);
+
+// A call's arguments against what was agreed at creation.
+Status check_unchanged(const Agreement& agreed, const Agreement& call);
+
+// Arguments as another rank has them, as far as the size of its state depends on them.
+isobit_linear_logp_args args_of(const Agreement& rank, const isobit_linear_logp_args& args);
+
+// Status of a libisobit call, with its message as this library's.
+Status passed_on(isobit_status status);
+
+}  // namespace isobit::nccl

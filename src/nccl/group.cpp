@@ -1,0 +1,85 @@
+#include "nccl/group.h"
+
+#include <algorithm>
+
+namespace isobit::nccl {
+namespace {
+
+constexpr size_t kAlignment = 256;  // of workspaces; states need 16
+
+}  // namespace
+
+Status Group::create(std::unique_ptr<Transport> transport, const isobit_linear_logp_args* args, int32_t timeout_ms,
+                     std::unique_ptr<Group>* out) {
+  if (timeout_ms <= 0) return refuse("timeout_ms", "timeout_ms > 0", "%d", timeout_ms);
+  const int count = transport->ranks();
+  if (count > kMaxRanks) return refuse("communicator", "at most 128 ranks", "%d", count);
+  auto group = std::make_unique<Group>();
+  Agreement mine;
+  Status own = describe(args, &mine);
+  if (own.ok()) {
+    own = transport->check_device({args->hidden.device_type, args->hidden.device_id});
+    mine.refusal = own.code();
+  }
+  char reason[1024] = "";  // a refused rank takes part, so that the others do not wait for it, and says why itself
+  if (!own.ok()) std::snprintf(reason, sizeof reason, "%s", last_error());
+  if (Status s = transport->exchange(&mine, group->ranks_, sizeof mine, timeout_ms); !s.ok()) return s;
+  if (!own.ok()) return fail(own.code(), "%s", reason);
+  if (Status s = check_agreement(group->ranks_, count, *args); !s.ok()) return s;
+  group->transport_ = std::move(transport);
+  if (Status s = group->set_slot_bytes(*args); !s.ok()) return s;
+  *out = std::move(group);
+  return Status();
+}
+
+Status Group::set_slot_bytes(const isobit_linear_logp_args& args) {
+  for (int i = 0; i < transport_->ranks(); ++i) {
+    const isobit_linear_logp_args other = args_of(ranks_[i], args);
+    size_t bytes = 0;
+    if (Status s = passed_on(isobit_linear_logp_state_bytes(&other, &bytes)); !s.ok()) return s;
+    slot_bytes_ = std::max(slot_bytes_, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  }
+  return Status();
+}
+
+Status Group::check_call(const isobit_linear_logp_args* args) const {
+  Agreement call;
+  if (Status s = describe(args, &call); !s.ok()) return s;
+  if (Status s = check_unchanged(ranks_[transport_->rank()], call); !s.ok()) return s;
+  return transport_->check_device({args->hidden.device_type, args->hidden.device_id});
+}
+
+Status Group::workspace(const isobit_linear_logp_args* args, size_t* minimum, size_t* recommended) const {
+  if (Status s = check_call(args); !s.ok()) return s;
+  size_t least = 0;
+  size_t enough = 0;
+  if (Status s = passed_on(isobit_linear_logp_workspace(args, &least, &enough)); !s.ok()) return s;
+  if (minimum != nullptr) *minimum = states_bytes() + least;
+  if (recommended != nullptr) *recommended = states_bytes() + enough;
+  return Status();
+}
+
+Status Group::linear_logp(const isobit_linear_logp_args* args, void* stream) const {
+  size_t minimum = 0;
+  if (Status s = workspace(args, &minimum, nullptr); !s.ok()) return s;
+  if (args->workspace_bytes < minimum) {
+    return fail(ISOBIT_WORKSPACE_TOO_SMALL, "workspace_bytes: expected %zu or more, got %zu", minimum,
+                args->workspace_bytes);
+  }
+  if (minimum > 0 && args->workspace == nullptr) return refuse("workspace", "a pointer", "null");
+  const isobit_linear_logp_args& call = *args;
+  auto* const states = static_cast<char*>(call.workspace);
+  isobit_linear_logp_args shard = call;
+  shard.workspace = states + states_bytes();
+  shard.workspace_bytes = call.workspace_bytes - states_bytes();
+  isobit_linear_logp_state listed[kMaxRanks] = {};
+  for (int i = 0; i < transport_->ranks(); ++i) {
+    listed[i] = {ranks_[i].first_id, ranks_[i].count, states + static_cast<size_t>(i) * slot_bytes_};
+  }
+  void* const mine = states + static_cast<size_t>(transport_->rank()) * slot_bytes_;
+  if (Status s = passed_on(isobit_linear_logp_shard(&shard, mine, stream)); !s.ok()) return s;
+  if (Status s = transport_->all_gather(states, slot_bytes_, stream); !s.ok()) return s;
+  return passed_on(isobit_linear_logp_merge(args, listed, transport_->ranks(), stream));
+}
+
+}  // namespace isobit::nccl

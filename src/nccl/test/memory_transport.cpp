@@ -1,0 +1,87 @@
+#include "nccl/test/memory_transport.h"
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+namespace isobit::nccl::test {
+namespace {
+
+constexpr int32_t kPatience = 20000;  // ms, of a call that must not wait at all
+
+class MemoryTransport final : public Transport {
+ public:
+  MemoryTransport(MemoryNetwork* network, int rank) : network_(network), rank_(rank) {}
+  int rank() const override { return rank_; }
+  int ranks() const override { return network_->ranks(); }
+
+  Status check_device(Device device) const override {
+    return device.type == ISOBIT_CPU ? Status() : refuse("hidden", "a CPU tensor", "another");
+  }
+
+  Status exchange(const void* mine, void* all, size_t bytes, int32_t timeout_ms) override {
+    if (network_->gather(rank_, mine, all, bytes, timeout_ms)) return Status();
+    return fail(ISOBIT_DEVICE_ERROR, "a rank did not come within %d ms", timeout_ms);
+  }
+
+  Status all_gather(void* all, size_t bytes, void*) const override {
+    auto* const states = static_cast<char*>(all);
+    const std::vector<char> mine(states + static_cast<size_t>(rank_) * bytes,
+                                 states + static_cast<size_t>(rank_ + 1) * bytes);
+    if (!network_->gather(rank_, mine.data(), all, bytes, kPatience)) return fail(ISOBIT_DEVICE_ERROR, "gather");
+    if (network_->fault() == MemoryNetwork::Fault::kSwappedSlots)
+      std::swap_ranges(states, states + bytes, states + bytes);
+    // Exponents of rank 0's first logits: the small ones become huge.
+    const size_t flipped = network_->fault() == MemoryNetwork::Fault::kFlippedBits ? 100 : 0;
+    for (size_t word = 0; word < flipped; ++word) states[4 * word + 3] ^= 0x40;
+    return Status();
+  }
+
+ private:
+  MemoryNetwork* network_;
+  int rank_;
+};
+
+}  // namespace
+
+bool MemoryNetwork::meet(std::unique_lock<std::mutex>* lock, int32_t timeout_ms) {
+  const int64_t meeting = meetings_;
+  if (++waiting_ == ranks()) {
+    waiting_ = 0;
+    ++meetings_;
+    changed_.notify_all();
+    return true;
+  }
+  return changed_.wait_for(*lock, std::chrono::milliseconds(timeout_ms), [&] { return meetings_ != meeting; });
+}
+
+bool MemoryNetwork::gather(int rank, const void* mine, void* all, size_t bytes, int32_t timeout_ms) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  blocks_[static_cast<size_t>(rank)] = {mine, bytes};
+  gathers_ += rank == 0 ? 1 : 0;
+  if (!meet(&lock, timeout_ms)) return false;
+  bool equal = true;
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    equal = equal && blocks_[i].bytes == bytes;
+    if (equal) std::memcpy(static_cast<char*>(all) + i * bytes, blocks_[i].data, bytes);
+  }
+  return meet(&lock, timeout_ms) && equal;  // nobody leaves, with the memory of its block, before all have read it
+}
+
+std::unique_ptr<Transport> MemoryNetwork::transport(int rank) { return std::make_unique<MemoryTransport>(this, rank); }
+
+std::vector<Answer> on_ranks(int ranks, const std::function<Status(int)>& call) {
+  std::vector<Answer> answers(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const Status status = call(rank);
+      answers[static_cast<size_t>(rank)] = {status.code(), status.ok() ? "" : last_error()};
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return answers;
+}
+
+}  // namespace isobit::nccl::test

@@ -1,0 +1,28 @@
+// What a group of ranks needs of its network. NCCL is one; tests bring ranks that are threads of one process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/tensor.h"
+
+namespace isobit::nccl {
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+
+  // Tensors of a call must live where the transport moves bytes.
+  virtual Status check_device(Device device) const = 0;
+
+  // Gathers `bytes` of host memory of every rank, in the ranks' order. Returns when they are there; an error if a rank
+  // does not come within the time.
+  virtual Status exchange(const void* mine, void* all, size_t bytes, int32_t timeout_ms) = 0;
+
+  // Gathers `bytes` of every rank in the stream's order: this rank's stand at all + rank() * bytes. Never synchronises.
+  virtual Status all_gather(void* all, size_t bytes, void* stream) const = 0;
+};
+
+}  // namespace isobit::nccl
