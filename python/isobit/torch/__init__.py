@@ -1,8 +1,9 @@
 """isobit's operators on PyTorch tensors: torch.ops.isobit.* and the functions of this module.
 
-Pure Python over the C interface; nothing links to libtorch, so one library serves every PyTorch from 2.6 on. A call
-runs on its tensors' device, on the stream that is current there, with memory out of PyTorch's allocator; it never
-synchronises and may be captured in a CUDA graph. ROCm builds of PyTorch get the CPU backend only.
+Pure Python over the C interface; nothing links to libtorch, so one library serves every PyTorch (written for 2.6 and
+newer, tested with 2.11 and 2.15). A call runs on its tensors' device, on the stream that is current there, with memory
+out of PyTorch's allocator; it never synchronises and may be captured in a CUDA graph. ROCm builds of PyTorch get the
+CPU backend only.
 """
 
 from ._functions import linear_logp, linear_logp_validate
