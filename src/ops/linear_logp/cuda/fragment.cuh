@@ -147,9 +147,8 @@ __device__ __forceinline__ void reduce_fragment(const Job& job, float (&d)[32 * 
     if (job.top.logits != nullptr) store_logits<kUnits>(job, d, place);
     // Ranks are counted on the way through the column; for a ragged unit beside the others this mode lacks registers.
     plain = plain && job.rank.data == nullptr && place.ragged < 0;
-  } else {
-    if (job.select_targets) select_targets<kUnits>(job, d, place);
   }
+  if (job.select_targets) select_targets<kUnits>(job, d, place);
   if (__all_sync(kWarp, plain && all_plain(d))) {
     PairSum ragged[2] = {};
     if (kMode != Mode::kFull && place.ragged >= 0) sum_ragged<kMode, kUnits>(job, d, place, ragged);

@@ -167,7 +167,7 @@ Status run_whole(const Params& p, ChooseProducer choose, void* stream) {
   return for_each_chunk(p, choose, [&](const Params& chunk, const Layout& layout, const Producer& producer, int64_t) {
     Job job = job_of(chunk, layout);
     if (Status s = clear_ranks(job, chunk.rows * chunk.targets, stream); !s.ok()) return s;
-    job.select_targets = mode_of(chunk) != Mode::kFull;
+    job.select_targets = chunk.targets == 1 && !chunk.wants_rank;
     if (!job.select_targets) {
       if (Status s = launch_gather(job, stream); !s.ok()) return s;
     }

@@ -100,10 +100,12 @@ __device__ __forceinline__ void finish_token(const Job& job, const float* logits
         if (exists[i]) job.top.logits[row * job.top.logits_stride + id + 32 * i] = z[i];
       }
     }
-  } else if (job.select_targets) {
-    const int64_t target = cuda::target_at(p, row, 0) - first;
-    if (lane == 0 && target >= 0 && target < kLeaf) {
-      job.target_logit.data[row * job.target_logit.row_stride] = logits[target];
+  }
+  if (job.select_targets) {
+    const int64_t target = cuda::target_at(p, row, 0);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (exists[i] && id + 32 * i == target) job.target_logit.data[row * job.target_logit.row_stride] = z[i];
     }
   }
   constexpr bool kEntropy = kMode != Mode::kLogp;
