@@ -24,6 +24,7 @@ void check_values(const CheckOptions& options, const Nvfp4Case& c, isobit_dtype 
   result.bound = 1;
   report.progress(result.name, 0, 1);
   std::vector<std::string> rows = c.run({.rows = c.shape().m, .threads = 0});
+  if (rows.empty()) throw std::runtime_error(isobit_last_error());
   if (options.plant_fault) rows[0][1] = static_cast<char>(rows[0][1] ^ 0x77);
   for (int64_t row = 0; row < c.shape().m; ++row) {
     const double error = c.worst_error(row, rows[static_cast<size_t>(row)]);
@@ -45,6 +46,7 @@ class Invariance {
         base_(c.run({.rows = c.shape().m, .threads = 0})) {}
 
   void run() {
+    if (base_.empty()) throw std::runtime_error(isobit_last_error());
     const int64_t m = case_.shape().m;
     group("rows alone and in chunks", [&] {
       for (const int64_t size : {int64_t{1}, int64_t{3}, int64_t{33}, int64_t{128}, int64_t{200}}) {
@@ -83,10 +85,16 @@ class Invariance {
     result_.kernel = case_.kernel().name;
     result_.name = where_ + ", " + name;
     report_.progress(result_.name, 0, 1);
+    not_taken_ = 0;
     body();
+    if (not_taken_ > 0) result_.name += ", without " + std::to_string(not_taken_) + " calls that the kernel refuses";
     if (result_.compared > 0) report_.add(result_);
   }
-  void compare(const Nvfp4Call& call) { compare_with(case_.run(call), call.first_row); }
+  void compare(const Nvfp4Call& call) {
+    const std::vector<std::string> rows = case_.run(call);
+    if (rows.empty()) ++not_taken_;
+    compare_with(rows, call.first_row);
+  }
   void compare_with(std::vector<std::string> rows, int64_t first) {
     if (options_.plant_fault && !rows.empty()) rows[0][0] = static_cast<char>(rows[0][0] ^ 1);
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -108,6 +116,7 @@ class Invariance {
   CheckReport& report_;
   std::vector<std::string> base_;
   CheckResult result_;
+  int64_t not_taken_ = 0;
 };
 
 // The CPU's row of the operator if it has the kernel's contract, so the same bytes.

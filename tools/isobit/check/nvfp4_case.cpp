@@ -86,15 +86,19 @@ class Placed {
   std::unique_ptr<Buffer> scales_;
 };
 
+// False if the kernel does not take such a call: not every kernel reads every layout and stride.
 template <class Args, class Query, class Run>
-void run_with_workspace(Args* args, const Nvfp4Call& call, Place place, Query query, Run run) {
+bool run_with_workspace(Args* args, const Nvfp4Call& call, Place place, Query query, Run run) {
   size_t minimum = 0, recommended = 0;
-  require(query(args, &minimum, &recommended));
+  const isobit_status status = query(args, &minimum, &recommended);
+  if (status == ISOBIT_UNSUPPORTED) return false;
+  require(status);
   args->workspace_bytes = call.minimum_workspace ? minimum : recommended;
   const Buffer workspace(place, std::max<size_t>(args->workspace_bytes, 1));
   args->workspace = workspace.data();
   require(run(args, nullptr));
   synchronise(place);
+  return true;
 }
 
 double code_value(const std::string& bytes, int64_t column) {
@@ -178,7 +182,7 @@ std::vector<std::string> Nvfp4Case::run_linear(const Nvfp4Call& call) const {
   args.x_scale.value = x_scale_;
   args.out = out.view();
   args.out.shape[1] = shape_.n;
-  run_with_workspace(&args, call, place_, isobit_nvfp4_linear_workspace, isobit_nvfp4_linear);
+  if (!run_with_workspace(&args, call, place_, isobit_nvfp4_linear_workspace, isobit_nvfp4_linear)) return {};
   const std::vector<unsigned char> bytes = out.download();
   std::vector<std::string> rows;
   for (int64_t row = 0; row < call.rows; ++row) {
@@ -206,7 +210,7 @@ std::vector<std::string> Nvfp4Case::run_geglu(const Nvfp4Call& call) const {
   args.out_scale.value = kOutScale;
   args.out = out.view();
   args.gelu = ISOBIT_GELU_TANH;
-  run_with_workspace(&args, call, place_, isobit_nvfp4_geglu_workspace, isobit_nvfp4_geglu);
+  if (!run_with_workspace(&args, call, place_, isobit_nvfp4_geglu_workspace, isobit_nvfp4_geglu)) return {};
   return out.download();
 }
 

@@ -37,7 +37,8 @@ struct Nvfp4Host {
   std::vector<uint8_t> codes, scales;
 };
 
-// One operator with its operands. Outputs of a call come row by row: codes, then scales; or the elements.
+// One operator with its operands. Outputs of a call come row by row: codes, then scales; or the elements. None come if
+// the kernel does not take the call.
 class Nvfp4Case {
  public:
   Nvfp4Case(Kernel kernel, Nvfp4CaseShape shape, isobit_dtype dtype, uint64_t seed);
