@@ -5,7 +5,7 @@
  * ranks and any borders, odd ones too. Every rank gets the outputs of every row.
  *
  * A call is one shard pass on each rank, one all-gather of the shards' states and one merge. isobit_tp_state_bytes says
- * how much a rank sends.
+ * how much a rank sends; docs/tensor-parallel.md has the steps of a program, and what has not run on GPUs yet.
  */
 #ifndef ISOBIT_TENSOR_PARALLEL_H_
 #define ISOBIT_TENSOR_PARALLEL_H_

@@ -78,7 +78,9 @@ Status Group::linear_logp(const isobit_linear_logp_args* args, void* stream) con
   }
   void* const mine = states + static_cast<size_t>(transport_->rank()) * slot_bytes_;
   if (Status s = passed_on(isobit_linear_logp_shard(&shard, mine, stream)); !s.ok()) return s;
-  if (Status s = transport_->all_gather(states, slot_bytes_, stream); !s.ok()) return s;
+  if (slot_bytes_ > 0) {  // no rows: nothing to gather
+    if (Status s = transport_->all_gather(states, slot_bytes_, stream); !s.ok()) return s;
+  }
   return passed_on(isobit_linear_logp_merge(args, listed, transport_->ranks(), stream));
 }
 

@@ -1,7 +1,9 @@
 """The examples of the frameworks run as they are and say what they are there to show."""
 
+import os
 import pathlib
 import runpy
+import subprocess
 import sys
 
 import pytest
@@ -27,6 +29,17 @@ def test_every_example_is_run():
 def test_example(name, capsys):
     runpy.run_path(str(FOLDER / f"{name}.py"))
     assert SAYS[name] in capsys.readouterr().out
+
+
+def test_a_head_over_the_ranks_of_torchrun():
+    program = FOLDER.parent / "torchrun/head_over_ranks.py"
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER.parents[1] / "python")}
+    ran = subprocess.run(
+        [*torchrun, program], env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "2 ranks, borders [0, 2501, 5000]: 0 outputs differ" in ran.stdout
 
 
 def test_rollout_and_trainer_agree_bit_by_bit_through_isobit(monkeypatch, tmp_path, capsys):

@@ -56,7 +56,7 @@ std::vector<std::string> run_ranks(const Problem& problem, const std::vector<int
     return run_rank(&network, rank, problem, borders, wanted, &bytes[static_cast<size_t>(rank)]);
   });
   for (const Answer& answer : answers) EXPECT_EQ(answer.status, ISOBIT_OK) << answer.message;
-  EXPECT_EQ(network.gathers(), 3) << "one exchange at creation, one all-gather in each of two calls";
+  EXPECT_EQ(network.gathers(), problem.shape.rows > 0 ? 3 : 1) << "an exchange at creation, a gather in each call";
   return bytes;
 }
 
@@ -111,7 +111,7 @@ TEST(NcclGroup, NoRows) {
 TEST(NcclGroup, AFaultInTheStatesIsSeen) {
   const Problem p = problem_with_options(1024);
   const std::string one = linear_logp::test::run(p, kWanted).bytes();
-  for (const auto fault : {MemoryNetwork::Fault::kSwappedSlots, MemoryNetwork::Fault::kFlippedBits}) {
+  for (const auto fault : {MemoryNetwork::Fault::kLostState, MemoryNetwork::Fault::kFlippedBits}) {
     for (const std::string& bytes : run_ranks(p, {0, 509, 1024}, kWanted, fault)) EXPECT_NE(bytes, one);
   }
 }

@@ -1,9 +1,9 @@
 #include "nccl/test/memory_transport.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
-#include <utility>
 
 namespace isobit::nccl::test {
 namespace {
@@ -30,8 +30,7 @@ class MemoryTransport final : public Transport {
     const std::vector<char> mine(states + static_cast<size_t>(rank_) * bytes,
                                  states + static_cast<size_t>(rank_ + 1) * bytes);
     if (!network_->gather(rank_, mine.data(), all, bytes, kPatience)) return fail(ISOBIT_DEVICE_ERROR, "gather");
-    if (network_->fault() == MemoryNetwork::Fault::kSwappedSlots)
-      std::swap_ranges(states, states + bytes, states + bytes);
+    if (network_->fault() == MemoryNetwork::Fault::kLostState) std::fill_n(states + bytes, bytes, char{});  // rank 1's
     // Exponents of rank 0's first logits: the small ones become huge.
     const size_t flipped = network_->fault() == MemoryNetwork::Fault::kFlippedBits ? 100 : 0;
     for (size_t word = 0; word < flipped; ++word) states[4 * word + 3] ^= 0x40;

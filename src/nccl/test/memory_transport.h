@@ -16,7 +16,7 @@ namespace isobit::nccl::test {
 
 class MemoryNetwork {
  public:
-  enum class Fault { kNone, kSwappedSlots, kFlippedBits };  // of the states in flight
+  enum class Fault { kNone, kLostState, kFlippedBits };  // of the states in flight
   explicit MemoryNetwork(int ranks, Fault fault = Fault::kNone) : fault_(fault), blocks_(static_cast<size_t>(ranks)) {}
   int ranks() const { return static_cast<int>(blocks_.size()); }
   Fault fault() const { return fault_; }
