@@ -226,6 +226,8 @@ void Engine::run() {
     if (report_.statistics.warp_instructions > options_.instruction_limit) {
       return report_waiting(FindingKind::kTimeout, "instruction limit reached");
     }
+    // A group of lanes that works on while others of its warp wait has slices in which only the others are tried.
+    if (ran) idle = 0;
     if (ran ? ++spinning < kSpinRounds : ++idle < kIdleRounds) continue;
     idle = spinning = 0;
     if (complete_one()) continue;

@@ -1,7 +1,9 @@
 #include <cstdio>
 
+#include "core/build_config.h"
 #include "ops/linear_logp/backward_contract.h"
 #include "ops/linear_logp/cpu/backward.h"
+#include "ops/linear_logp/cuda/kernels.h"
 #include "ops/linear_logp/dispatch.h"
 #include "ops/linear_logp/saved.h"
 
@@ -9,6 +11,10 @@ namespace isobit::linear_logp {
 namespace {
 
 constexpr Kernel<BackwardParams> kTable[] = {
+    {.info = {"linear_logp_backward", "sm90", "90a", kBackwardContract, ISOBIT_CUDA, 90, 90, kBuiltWithCuda},
+     .takes = cuda::takes_backward_sm90,
+     .run = cuda::run_backward_sm90,
+     .workspace = cuda::backward_workspace_sm90},
     {.info = {"linear_logp_backward", "cpu", "x86-64-v3, x86-64-v4, aarch64", kBackwardContract, ISOBIT_CPU, 0, 0,
               true},
      .takes = cpu::takes_backward,

@@ -149,6 +149,7 @@ __device__ __forceinline__ void reduce_fragment(const Job& job, float (&d)[32 * 
     plain = plain && job.rank.data == nullptr && place.ragged < 0;
   }
   if (job.select_targets) select_targets<kUnits>(job, d, place);
+  if (job.lead_leaf != nullptr) keep_lead_leaf<kUnits>(job, d, place);
   if (__all_sync(kWarp, plain && all_plain(d))) {
     PairSum ragged[2] = {};
     if (kMode != Mode::kFull && place.ragged >= 0) sum_ragged<kMode, kUnits>(job, d, place, ragged);

@@ -30,6 +30,8 @@ __device__ __forceinline__ Place place_of(const Job& job, int64_t id, float* col
   return place;
 }
 constexpr int kColumnWords = 16;
+constexpr int kLeafBits = 7;
+static_assert(kLeaf == 1 << kLeafBits);
 
 // The logit of a target that lies in this fragment goes to the workspace: selected, never computed again.
 template <int kUnits>
@@ -145,6 +147,29 @@ __device__ __forceinline__ void store_logits(const Job& job, const float (&d)[32
       // The odd id of the last pair may not exist; its place does.
       *reinterpret_cast<float2*>(to + 8 * j) = make_float2(d[4 * j + 2 * h], d[4 * j + 2 * h + 1]);
     }
+  }
+}
+
+// The logits of the leaf that holds a row's lead, as far as they are here, go to the workspace.
+template <int kUnits>
+__device__ __forceinline__ void keep_lead_leaf(const Job& job, const float (&d)[32 * kUnits], const Place& place) {
+  const auto leaf_of = [&](int h) {
+    const int32_t row = place.row + 8 * h;
+    return row < job.p.rows ? job.saved.lead[row] >> kLeafBits : -1;
+  };
+  const int32_t first = place.id >> kLeafBits;
+  const int32_t last = (place.id + 64 * kUnits - 1) >> kLeafBits;
+  const auto near = [&](int32_t leaf) { return leaf >= first && leaf <= last; };
+  if (!__any_sync(kWarp, near(leaf_of(0)) || near(leaf_of(1)))) return;
+#pragma unroll 1
+  for (int index = 0; index < 2 * kUnits; ++index) {
+    const int32_t id = place.id + 64 * (index % kUnits);
+    to_column<kUnits>(d, index, place.column);
+    if (leaf_of(index / kUnits) != id >> kLeafBits) continue;
+    const int64_t row = place.row + 8 * (index / kUnits);
+    float* const to = job.lead_leaf + row * kLeaf + id % kLeaf + 2 * static_cast<int>(threadIdx.x % 4);
+#pragma unroll 1
+    for (int word = 0; word < kColumnWords; ++word) to[word / 2 * 8 + word % 2] = place.column[word * kWarpThreads];
   }
 }
 

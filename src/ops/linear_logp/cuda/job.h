@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ops/linear_logp/contract.h"
+#include "ops/linear_logp/saved.h"
 #include "ops/linear_logp/state.h"
 #include "ops/linear_logp/tree.h"
 
@@ -61,6 +62,8 @@ struct Job {
   Matrix<float> rank_target;   // of all targets: what ranks are counted against
   bool select_targets;         // whether the big product leaves target logits there; else launch_gather has
   Matrix<int32_t> rank;        // counts; data is nullptr if rank is not wanted
+  SavedArrays saved;           // of the chunk's rows; null if the call does not save
+  float* lead_leaf;            // [rows, kLeaf] logits of the leaf that holds the row's lead; nullptr without leads
   TopInput top;
 };
 
@@ -94,6 +97,15 @@ ISOBIT_HD constexpr int slots_of_leaf(SlotKind kind, int32_t leaf) {
 
 ISOBIT_HD constexpr int64_t count_slots(SlotKind kind, int32_t leaves) {
   return leaves == 0 ? 0 : slot_of_leaf(kind, leaves - 1) + slots_of_leaf(kind, leaves - 1);
+}
+
+// The slot of an id given as its distance from Job::origin, and whether that slot is a whole leaf.
+ISOBIT_HD constexpr bool is_leaf_slot(SlotKind kind, int64_t offset) {
+  return slots_of_leaf(kind, static_cast<int32_t>(offset / kLeaf)) == 1;
+}
+ISOBIT_HD constexpr int32_t slot_of_id(SlotKind kind, int64_t offset) {
+  const bool second = !is_leaf_slot(kind, offset) && offset % kLeaf >= kUnit;
+  return slot_of_leaf(kind, static_cast<int32_t>(offset / kLeaf)) + (second ? 1 : 0);
 }
 
 // Whether a shard hands this id's logit on as it is.

@@ -1,7 +1,9 @@
 #include "ops/linear_logp/cuda/kernels.h"
 
+#include "ops/linear_logp/cuda/backward_run.h"
 #include "ops/linear_logp/cuda/run.h"
 #include "ops/linear_logp/sm80/launch.h"
+#include "ops/linear_logp/sm90/backward_launch.h"
 #include "ops/linear_logp/sm90/launch.h"
 
 namespace isobit::linear_logp::cuda {
@@ -14,5 +16,21 @@ Status takes_sm90(const Params& p, const DeviceProperties&) {
 
 Status run_sm80(const Params& p, void* stream) { return run(p, sm80::choose, stream); }
 Status run_sm90(const Params& p, void* stream) { return run(p, sm90::choose, stream); }
+
+Status takes_backward_sm90(const BackwardParams& p, const DeviceProperties&) {
+  if (p.purpose == BackwardPurpose::kShard || p.purpose == BackwardPurpose::kShardQuery ||
+      p.purpose == BackwardPurpose::kMerge) {
+    return fail(ISOBIT_UNSUPPORTED, "part: expected a call over the whole vocabulary on a GPU, got a shard or a merge");
+  }
+  return sm90::check_operands(p.forward);
+}
+
+Status run_backward_sm90(const BackwardParams& p, void* stream) {
+  return run_backward(p, sm90::backward_kernels(), sm90::choose, stream);
+}
+
+WorkspaceBytes backward_workspace_sm90(const BackwardParams& p) {
+  return backward_workspace(p, sm90::backward_kernels());
+}
 
 }  // namespace isobit::linear_logp::cuda

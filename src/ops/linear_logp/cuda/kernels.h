@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/kernel_table.h"
-#include "ops/linear_logp/contract.h"
+#include "ops/linear_logp/backward_contract.h"
 
 namespace isobit::linear_logp::cuda {
 
@@ -16,5 +16,10 @@ Status run_sm80(const Params& p, void* stream);
 
 // The same for every architecture: what the one that needs most slots needs.
 WorkspaceBytes workspace(const Params& p);
+
+// The backward pass.
+Status takes_backward_sm90(const BackwardParams& p, const DeviceProperties& device);
+Status run_backward_sm90(const BackwardParams& p, void* stream);
+WorkspaceBytes backward_workspace_sm90(const BackwardParams& p);
 
 }  // namespace isobit::linear_logp::cuda

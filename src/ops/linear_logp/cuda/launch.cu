@@ -3,6 +3,7 @@
 #include "core/runtime.h"
 #include "ops/linear_logp/cuda/gather.cuh"
 #include "ops/linear_logp/cuda/merge.cuh"
+#include "ops/linear_logp/cuda/others.cuh"
 #include "ops/linear_logp/cuda/state.cuh"
 #include "ops/linear_logp/cuda/top.cuh"
 
@@ -46,6 +47,15 @@ Status launch_gather(const Job& job, void* stream) {
   const LaunchShape shape = blocks_of(job.p.rows * job.p.targets, kPairsPerBlock, kGatherThreads);
   const auto kernel = job.p.dtype == ISOBIT_BF16 ? gather_targets<numerics::Bf16> : gather_targets<numerics::Fp16>;
   return launch<Job>(job.p, kernel, shape, stream, job);
+}
+
+Status launch_leads(const Job& job, void* stream) {
+  return launch<Job>(job.p, find_leads, blocks_of(job.p.rows, kOthersThreads, kOthersThreads), stream, job);
+}
+
+Status launch_others(const Job& job, void* stream) {
+  const LaunchShape shape = blocks_of(job.p.rows, kOthersThreads / kWarpThreads, kOthersThreads);
+  return launch<Job>(job.p, sum_others, shape, stream, job);
 }
 
 Status launch_merge(const Job& job, void* stream) {

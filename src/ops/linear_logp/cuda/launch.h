@@ -10,6 +10,10 @@ namespace isobit::linear_logp::cuda {
 // Logits of the targets of job.p that the range holds, +0 for the others, into job.target_logit.
 Status launch_gather(const Job& job, void* stream);
 
+// For a call that saves leads: the leads before the big product, and after it the slots that hold them, without them.
+Status launch_leads(const Job& job, void* stream);
+Status launch_others(const Job& job, void* stream);
+
 // Outputs of job.p from the slots. The kernel before it on the stream must have called launch_dependents().
 Status launch_merge(const Job& job, void* stream);
 

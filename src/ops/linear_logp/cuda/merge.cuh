@@ -129,38 +129,26 @@ __device__ __forceinline__ void write_rows(const Job& job, const NodeArray<kCarr
   }
 }
 
+// The nodes of the block's rows, left in the carry's highest level; `row` is that of the thread's slots, in which
+// `substitute` stands for one.
 template <bool kEntropy, class Shape>
-__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks) merge_rows(const __grid_constant__ Job job) {
+__device__ __forceinline__ void merge_slots(const Job& job, MergeShared<Shape>& shared, int64_t row,
+                                            const Substitute& substitute) {
   constexpr int kRows = Shape::kRows;
-  constexpr int kThreads = Shape::kThreads;
-  __shared__ MergeShared<Shape> shared;
   const Params& p = job.p;
   const int row_here = threadIdx.x % kRows;
-  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
-  const int64_t row = first_row + row_here;
   const auto leaves = static_cast<int32_t>(divide_up(p.vocab, kLeaf));
   const auto nodes = static_cast<int32_t>(divide_up(leaves, kFanOut));
   const int units_of_last = static_cast<int>(divide_up(p.vocab - (leaves - 1) * kLeaf, kUnit));
-  // Targets are inputs of the call and can be read before the slots are ready; their logits come while slots do.
-  RowTargets targets{};
-  Target target{};
-  const bool has_row = threadIdx.x < kRows && row < p.rows;
-  if (has_row) {
-    targets = inspect_targets(p, row);
-    target = find_target(p, row, 0);
-  }
-  device::ptx::wait_for_previous_grid();
-  if (has_row) load_target(job, row, 0, &target);
-
   for (int32_t first = 0; first < nodes; first += Shape::kRoundNodes) {
     const int count = nodes - first < Shape::kRoundNodes ? nodes - first : Shape::kRoundNodes;
-    for (int node = threadIdx.x / kRows; node < count; node += kThreads / kRows) {
+    for (int node = threadIdx.x / kRows; node < count; node += Shape::kThreads / kRows) {
       const int32_t leaf = (first + node) * static_cast<int32_t>(kFanOut);
       const int children = leaves - leaf < kFanOut ? leaves - leaf : static_cast<int>(kFanOut);
       Node value = identity_node();
       if (row < p.rows) {
-        value =
-            chain_leaves<kEntropy>(job.partials, leaf, children, leaf + children == leaves ? units_of_last : 2, row);
+        value = chain_leaves<kEntropy>(job.partials, leaf, children, leaf + children == leaves ? units_of_last : 2, row,
+                                       substitute);
       }
       shared.level1.set(node, row_here, value);
     }
@@ -180,7 +168,49 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks) merge_rows(co
     }
     __syncthreads();
   }
+}
+
+// What the backward pass wants to know of the rows whose nodes are in the carry. Leads take a second merge, without
+// their logits; cuda/others.cuh has left the slots that differ.
+template <class Shape>
+__device__ __forceinline__ void save_rows(const Job& job, MergeShared<Shape>& shared, int64_t row) {
+  constexpr int kTop = kCarryLevels - 1;
+  const int row_here = threadIdx.x % Shape::kRows;
+  const bool valid = row < job.p.rows && row_state(job.p, row) == RowState::kValid;
+  RowRecord record = idle_record();
+  if (valid) record.row = shared.carry.get(kTop, row_here);
+  if (job.lead_leaf != nullptr) {
+    if (valid) record.lead = job.saved.lead[row];
+    Substitute others{-1, identity_node()};
+    if (record.lead >= 0) {
+      others = {slot_of_id(job.partials.kind, record.lead - job.origin),
+                {job.saved.others_r[row], job.saved.others_s[row], 0.0f}};
+    }
+    __syncthreads();  // everybody has the row's node
+    merge_slots<false>(job, shared, row, others);
+    if (record.lead >= 0) record.others = shared.carry.get(kTop, row_here);
+  }
+  if (threadIdx.x < Shape::kRows && row < job.p.rows) store_record(job.saved, row, record);
+}
+
+template <bool kEntropy, class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks) merge_rows(const __grid_constant__ Job job) {
+  __shared__ MergeShared<Shape> shared;
+  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * Shape::kRows;
+  const int64_t row = first_row + threadIdx.x % Shape::kRows;
+  // Targets are inputs of the call and can be read before the slots are ready; their logits come while slots do.
+  RowTargets targets{};
+  Target target{};
+  const bool has_row = threadIdx.x < Shape::kRows && row < job.p.rows;
+  if (has_row) {
+    targets = inspect_targets(job.p, row);
+    target = find_target(job.p, row, 0);
+  }
+  device::ptx::wait_for_previous_grid();
+  if (has_row) load_target(job, row, 0, &target);
+  merge_slots<kEntropy>(job, shared, row, {-1, identity_node()});
   write_rows<Shape>(job, shared.carry, first_row, targets, target);
+  if (job.saved.r != nullptr) save_rows(job, shared, row);
 }
 
 }  // namespace isobit::linear_logp::cuda

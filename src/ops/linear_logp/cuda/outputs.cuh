@@ -36,6 +36,15 @@ __device__ __forceinline__ void write_row(const Params& p, int64_t row, const Ro
   write(p.entropy, row, 0, targets.ignored ? 0.0f : targets.outside ? nan : row_entropy(sum, node));
 }
 
+enum class RowState { kValid, kIgnored, kInvalid };
+
+// As the backward pass tells rows apart; docs/bit-contract.md section 3.6.
+__device__ __forceinline__ RowState row_state(const Params& p, int64_t row) {
+  const RowTargets targets = inspect_targets(p, row);
+  if (targets.ignored) return RowState::kIgnored;
+  return targets.outside || !(temperature_at(p, row) > 0.0f) ? RowState::kInvalid : RowState::kValid;
+}
+
 // A target of a row, and what the call found for it; logit and rank are not used where the target decides alone.
 struct Target {
   bool ignored;

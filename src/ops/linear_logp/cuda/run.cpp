@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "core/runtime.h"
+#include "ops/linear_logp/cuda/arena.h"
 #include "ops/linear_logp/cuda/kernels.h"
 #include "ops/linear_logp/cuda/launch.h"
 
 namespace isobit::linear_logp::cuda {
 namespace {
 
-constexpr size_t kAlignment = 256;
 // A chunk of this many rows keeps every schedule busy; more gains nothing measurable.
 constexpr int64_t kRecommendedRows = 8192;
 constexpr int64_t kMinimumRows = 128;  // of the smallest workspace, unless they need more than kMinimumLimit
@@ -28,27 +28,11 @@ int32_t leaves_of(const Params& p) {
   return static_cast<int32_t>((p.first_id + p.count - first_leaf_id(p) + kLeaf - 1) / kLeaf);
 }
 
-// Hands out pieces of the workspace; with a null base it only measures.
-class Arena {
- public:
-  explicit Arena(void* base) : base_(static_cast<unsigned char*>(base)) {}
-  template <class T>
-  T* take(int64_t elements) {
-    T* const result = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
-    used_ += round_up(elements * static_cast<int64_t>(sizeof(T)), kAlignment);
-    return result;
-  }
-  size_t used() const { return used_; }
-
- private:
-  unsigned char* base_;
-  size_t used_ = 0;
-};
-
 struct Layout {
   Partials partials;
   float* target_logit;
   int32_t* rank;
+  float* lead_leaf;
   TopInput top;
   void* scratch;
 };
@@ -71,6 +55,7 @@ Layout lay_out(const Params& p, const Producer& producer, int64_t rows, Arena* a
     layout.top.row_r = arena->take<int32_t>(rows);
     layout.top.row_s = arena->take<float>(rows);
   }
+  if (p.saves && p.finds_lead) layout.lead_leaf = arena->take<float>(rows * kLeaf);
   layout.scratch = arena->take<unsigned char>(static_cast<int64_t>(producer.scratch_bytes));
   return layout;
 }
@@ -94,6 +79,11 @@ int64_t rows_that_fit(const Params& p) {
     }
   }
   return low < p.rows && low > kChunkGranule ? low / kChunkGranule * kChunkGranule : low;
+}
+
+SavedArrays skip_rows(const SavedArrays& saved, int64_t rows) {
+  return {saved.r + rows,        saved.s + rows,        saved.q + rows,
+          saved.others_r + rows, saved.others_s + rows, saved.lead + rows};
 }
 
 template <class T>
@@ -140,6 +130,7 @@ Job job_of(const Params& p, const Layout& layout) {
   job.target_logit = {layout.target_logit, p.targets, 1};
   job.rank_target = job.target_logit;
   job.rank = {layout.rank, p.targets, 1};
+  job.lead_leaf = layout.lead_leaf;
   job.top = layout.top;
   return job;
 }
@@ -163,18 +154,28 @@ Status clear_ranks(const Job& job, int64_t elements, void* stream) {
   return runtime().fill_bytes(job.p.device.id, job.rank.data, 0, static_cast<size_t>(elements) * 4, stream);
 }
 
+Status run_chunk(Job& job, const Producer& producer, void* scratch, void* stream) {
+  const Params& p = job.p;
+  if (Status s = clear_ranks(job, p.rows * p.targets, stream); !s.ok()) return s;
+  job.select_targets = p.targets == 1 && !p.wants_rank;
+  if (!job.select_targets) {
+    if (Status s = launch_gather(job, stream); !s.ok()) return s;
+  }
+  const bool leads = job.lead_leaf != nullptr;
+  if (Status s = leads ? launch_leads(job, stream) : Status(); !s.ok()) return s;
+  if (Status s = producer.launch(job, scratch, stream); !s.ok()) return s;
+  if (Status s = leads ? launch_others(job, stream) : Status(); !s.ok()) return s;
+  if (Status s = launch_merge(job, stream); !s.ok()) return s;
+  return p.top > 0 ? launch_top(job, stream) : Status();
+}
+
 Status run_whole(const Params& p, ChooseProducer choose, void* stream) {
-  return for_each_chunk(p, choose, [&](const Params& chunk, const Layout& layout, const Producer& producer, int64_t) {
+  const auto run = [&](const Params& chunk, const Layout& layout, const Producer& producer, int64_t first) {
     Job job = job_of(chunk, layout);
-    if (Status s = clear_ranks(job, chunk.rows * chunk.targets, stream); !s.ok()) return s;
-    job.select_targets = chunk.targets == 1 && !chunk.wants_rank;
-    if (!job.select_targets) {
-      if (Status s = launch_gather(job, stream); !s.ok()) return s;
-    }
-    if (Status s = producer.launch(job, layout.scratch, stream); !s.ok()) return s;
-    if (Status s = launch_merge(job, stream); !s.ok()) return s;
-    return chunk.top > 0 ? launch_top(job, stream) : Status();
-  });
+    if (p.saves) job.saved = skip_rows(saved_arrays(p.saved, p.rows), first);
+    return run_chunk(job, producer, layout.scratch, stream);
+  };
+  return for_each_chunk(p, choose, run);
 }
 
 Status run_shard(const Params& p, ChooseProducer choose, void* stream) {

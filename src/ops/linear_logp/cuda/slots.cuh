@@ -36,11 +36,17 @@ __device__ __forceinline__ Node read_slot(const Partials& partials, int64_t slot
           kEntropy ? partials.weighted[at] : 0.0f};
 }
 
+// A node that stands in for that of a slot; slot -1: for none.
+struct Substitute {
+  int32_t slot;
+  Node node;
+};
+
 // The node of level 1 (up to eight leaves, ascending) of which `count` leaves exist, the first being number `leaf`;
 // units_of_last says how many units the last of them has.
 template <bool kEntropy>
 __device__ __forceinline__ Node chain_leaves(const Partials& partials, int32_t leaf, int count, int units_of_last,
-                                             int64_t row) {
+                                             int64_t row, const Substitute& substitute = {-1, identity_node()}) {
   constexpr int kChildren = static_cast<int>(kFanOut);
   uint32_t word[kChildren][2];
   int32_t slot[kChildren];
@@ -62,7 +68,7 @@ __device__ __forceinline__ Node chain_leaves(const Partials& partials, int32_t l
   uint32_t any = 0;
 #pragma unroll
   for (int i = 0; i < kChildren; ++i) any |= word[i][0] | word[i][1];
-  if (!kEntropy && (any & kHasExponent) == 0) {
+  if (!kEntropy && (any & kHasExponent) == 0 && substitute.slot < 0) {
     // All exponents are 0, which makes every merge one addition.
     float sum = 0.0f;
 #pragma unroll
@@ -74,12 +80,15 @@ __device__ __forceinline__ Node chain_leaves(const Partials& partials, int32_t l
     }
     return {0, sum, 0.0f};
   }
+  const auto node_of = [&](int32_t at, uint32_t sum_bits) {
+    return at == substitute.slot ? substitute.node : read_slot<kEntropy>(partials, at, row, sum_bits);
+  };
   Node sum = identity_node();
 #pragma unroll
   for (int i = 0; i < kChildren; ++i) {
     if (i >= count) break;
-    Node node = read_slot<kEntropy>(partials, slot[i], row, word[i][0]);
-    if (two[i]) node = merge<kEntropy>(node, read_slot<kEntropy>(partials, slot[i] + 1, row, word[i][1]));
+    Node node = node_of(slot[i], word[i][0]);
+    if (two[i]) node = merge<kEntropy>(node, node_of(slot[i] + 1, word[i][1]));
     sum = i == 0 ? node : merge<kEntropy>(sum, node);
   }
   return sum;

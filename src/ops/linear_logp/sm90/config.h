@@ -11,6 +11,7 @@ inline constexpr uint32_t kSharedLimit = 227 * 1024;
 inline constexpr uint32_t kSwizzleAlignment = 1024;
 inline constexpr int kDepth = 64;  // elements of H per stage: one row of the 128-byte swizzle
 inline constexpr uint32_t kRowBytes = 2 * kDepth;
+inline constexpr uint32_t kTransposedBlock = kDepth * kRowBytes;  // 64 elements of kDepth k
 inline constexpr int kWarpgroup = 128;
 inline constexpr int kThreads = 3 * kWarpgroup;  // one warpgroup that copies, two that multiply
 inline constexpr int kUsersOfStage = 4;          // warps of one warpgroup

@@ -26,12 +26,18 @@ constexpr uint32_t kTurnThreads = 2 * kWarpgroup;
 __device__ __forceinline__ void wait_turn(int group) { ptx::barrier_sync(1 + group, kTurnThreads); }
 __device__ __forceinline__ void give_turn(int group) { ptx::barrier_arrive(1 + group, kTurnThreads); }
 
-// Products of one stage: kBlocks m64 blocks of A (rows of 128 bytes from `a`) with B from `b`, into d[block].
-template <class Format, int kBlocks, int kAccumulators>
+// Products of one stage: kBlocks m64 blocks of A with B, into d[block]. Rows of 128 bytes hold 64 elements along K, or,
+// where the operand is transposed, 64 along M or N of one k; then blocks of kTransposedBlock bytes follow each other.
+template <class Format, int kTransposedA, int kTransposedB, int kBlocks, int kAccumulators>
 __device__ __forceinline__ void multiply_stage(float (&d)[kBlocks][kAccumulators], uint32_t a, uint32_t b,
                                                bool accumulate) {
-  const uint64_t a_matrix = device::swizzle128_descriptor(a);
-  const uint64_t b_matrix = device::swizzle128_descriptor(b);
+  constexpr uint64_t kStepA = kTransposedA != 0 ? device::kTransposedK16 : device::kDescriptorK16;
+  constexpr uint64_t kStepB = kTransposedB != 0 ? device::kTransposedK16 : device::kDescriptorK16;
+  static_assert(kTransposedBlock == 64 * kRowBytes, "an m64 block of A takes as much in both forms");
+  const uint64_t a_matrix =
+      kTransposedA != 0 ? device::transposed_descriptor(a, kTransposedBlock) : device::swizzle128_descriptor(a);
+  const uint64_t b_matrix =
+      kTransposedB != 0 ? device::transposed_descriptor(b, kTransposedBlock) : device::swizzle128_descriptor(b);
 #pragma unroll
   for (int m = 0; m < kBlocks; ++m) ptx::wgmma_pin(d[m]);
   ptx::wgmma_fence();
@@ -39,8 +45,8 @@ __device__ __forceinline__ void multiply_stage(float (&d)[kBlocks][kAccumulators
   for (int k = 0; k < kDepth / 16; ++k) {
 #pragma unroll
     for (int m = 0; m < kBlocks; ++m) {
-      ptx::Wgmma<Format>::mma(d[m], a_matrix + m * device::kDescriptor64Rows + k * device::kDescriptorK16,
-                              b_matrix + k * device::kDescriptorK16, k > 0 || accumulate);
+      ptx::Wgmma<Format, kTransposedA, kTransposedB>::mma(d[m], a_matrix + m * device::kDescriptor64Rows + k * kStepA,
+                                                          b_matrix + k * kStepB, k > 0 || accumulate);
     }
   }
   ptx::wgmma_commit();
@@ -50,7 +56,8 @@ __device__ __forceinline__ void multiply_stage(float (&d)[kBlocks][kAccumulators
 
 // All products of a tile by one warpgroup: stages in ascending order, each released once the next one's products are
 // under way. `pass_turn` is called when the last products have been issued. A stage holds A, then B.
-template <class Format, int kStages, int kBlocks, int kAccumulators, class PassTurn>
+template <class Format, int kTransposedA = 0, int kTransposedB = 0, int kStages, int kBlocks, int kAccumulators,
+          class PassTurn>
 __device__ __forceinline__ void multiply_tile(float (&d)[kBlocks][kAccumulators], const device::Ring<kStages>& ring,
                                               device::RingPosition<kStages>& at, uint32_t stages, uint32_t stage_bytes,
                                               uint32_t a_offset, uint32_t b_offset, int steps, PassTurn pass_turn) {
@@ -59,7 +66,7 @@ __device__ __forceinline__ void multiply_tile(float (&d)[kBlocks][kAccumulators]
   for (int step = 0; step < steps; ++step) {
     ring.wait_full(at);
     const uint32_t stage = stages + at.stage * stage_bytes;
-    multiply_stage<Format>(d, stage + a_offset, stage + b_offset, step > 0);
+    multiply_stage<Format, kTransposedA, kTransposedB>(d, stage + a_offset, stage + b_offset, step > 0);
     if (step == steps - 1) pass_turn();
     ptx::wgmma_wait<1>();
     if (step > 0 && leader) ring.release(previous);

@@ -108,6 +108,10 @@ __device__ __forceinline__ void finish_token(const Job& job, const float* logits
       if (exists[i] && id + 32 * i == target) job.target_logit.data[row * job.target_logit.row_stride] = z[i];
     }
   }
+  if (job.lead_leaf != nullptr && job.saved.lead[row] >= first && job.saved.lead[row] < first + kLeaf) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) job.lead_leaf[int64_t{row} * kLeaf + cuda::leaf_offset(lane) + 32 * i] = z[i];
+  }
   constexpr bool kEntropy = kMode != Mode::kLogp;
   Node leaf;
   if (__all_sync(cuda::kWarp, plain)) {

@@ -1,0 +1,209 @@
+"""linear_logp forward + backward against its peers in one process: cuBLAS products over stored logits, Liger, CCE.
+
+isobit and the peer take turns, each after a flush of the L2, so that both meet the same clocks; the ratio is the median
+of the pairs' ratios. Prints one JSON line per peer and shape (docs/results); what could not be run is named on stderr.
+
+native   logits = hidden weight^T kept in bf16, log_softmax in fp32, autograd: three products and what lies between them
+gemms    those three products alone, over a dz that is already there: nothing that ends in a loss is this fast
+
+    python bench/peers/linear_logp_backward.py > linear_logp_backward_peers.jsonl
+    python bench/peers/linear_logp_backward.py --peer native --shape 4096,2048,131072 --profile
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import datetime
+import importlib.metadata
+import json
+import statistics
+import sys
+import time
+
+import torch
+from linear_logp import Timer, operands, peak_bytes, view
+
+from isobit import _abi
+from isobit._library import check, library
+
+SHAPES = ("4096,2048,131072", "4096,4096,151936", "8192,4096,151936")
+
+
+class Isobit:
+    """The pass that saves and the backward pass, as a training step calls them; everything is allocated as there."""
+
+    def __init__(self, hidden, weight, target, upstream, dtype=torch.bfloat16):
+        self.logp = torch.empty(hidden.shape[0], device="cuda")
+        self.d_hidden = torch.empty_like(hidden)
+        self.d_weight = torch.empty_like(weight, dtype=dtype)
+        args = _abi.start(_abi.LinearLogpBackwardArgs)
+        args.forward = _abi.LinearLogpArgs(
+            struct_size=ctypes.sizeof(_abi.LinearLogpArgs), temperature_value=1.0, hidden=view(hidden),
+            weight=view(weight), target=view(target), logp=view(self.logp),
+        )  # fmt: skip
+        args.subtract_p = 1
+        args.d_logp = view(upstream)
+        args.d_hidden = view(self.d_hidden)
+        args.d_weight = view(self.d_weight)
+        size = ctypes.c_size_t()
+        check(library.isobit_linear_logp_backward_workspace(ctypes.byref(args), None, ctypes.byref(size)))
+        self.workspace = torch.empty(size.value, dtype=torch.uint8, device="cuda")
+        args.forward.workspace = self.workspace.data_ptr()
+        args.forward.workspace_bytes = size.value
+        check(library.isobit_linear_logp_saved_bytes(ctypes.byref(args), ctypes.byref(size)))
+        self.saved = torch.empty(size.value, dtype=torch.uint8, device="cuda")
+        args.saved = self.saved.data_ptr()
+        self.args = args
+
+    def save(self):
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self.args.forward.logp = view(self.logp)
+        check(library.isobit_linear_logp_save(ctypes.byref(self.args), stream))
+
+    def backward(self):
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self.args.forward.logp = _abi.Tensor()
+        check(library.isobit_linear_logp_backward(ctypes.byref(self.args), stream))
+
+    def __call__(self):
+        self.save()
+        self.backward()
+        return self.d_hidden, self.d_weight
+
+
+def isobit(hidden, weight, target, upstream):
+    return Isobit(hidden, weight, target, upstream)()
+
+
+def with_autograd(logp_of):
+    def step(hidden, weight, target, upstream):
+        hidden, weight = (x.detach().requires_grad_() for x in (hidden, weight))
+        logp_of(hidden, weight, target).backward(upstream)
+        return hidden.grad, weight.grad
+
+    return step
+
+
+def native(hidden, weight, target):
+    logits = torch.mm(hidden, weight.t()).float()
+    return torch.log_softmax(logits, -1).gather(1, target[:, None])[:, 0]
+
+
+def gemms(hidden, weight, target, upstream):
+    dz = torch.mm(hidden, weight.t())
+    torch.mm(dz, weight)
+    torch.mm(dz.t(), hidden)
+
+
+def liger(hidden, weight, target):
+    from liger_kernel.ops.fused_linear_cross_entropy import (  # noqa: PLC0415 (optional)
+        LigerFusedLinearCrossEntropyFunction,
+    )
+
+    loss = LigerFusedLinearCrossEntropyFunction.apply(hidden, weight, target, None, None, -100, 0.0, 0.0, "none")
+    return -(loss[0] if isinstance(loss, tuple) else loss)
+
+
+def cce(impl):
+    def logp_of(hidden, weight, target):
+        from cut_cross_entropy import linear_cross_entropy  # noqa: PLC0415 (optional)
+
+        return -linear_cross_entropy(hidden, weight, target, reduction="none", impl=impl)
+
+    return logp_of
+
+
+PEERS = {
+    "native": (with_autograd(native), lambda: torch.__version__),
+    "gemms": (gemms, lambda: torch.__version__ + ", CUDA " + torch.version.cuda),
+    "liger-triton": (with_autograd(liger), lambda: importlib.metadata.version("liger-kernel")),
+    "cce": (with_autograd(cce("cce")), lambda: importlib.metadata.version("cut-cross-entropy")),
+    "cce-exact": (with_autograd(cce("cce_exact")), lambda: importlib.metadata.version("cut-cross-entropy")),
+}
+
+
+def relative_errors(theirs, ours) -> list[float]:
+    """Relative L2 distance per gradient."""
+    return [float((a.float() - b.float()).norm() / a.float().norm()) for a, b in zip(theirs, ours, strict=True)]
+
+
+def print_kernels(step: Isobit, timer: Timer) -> None:
+    """Time by pass and by kernel on stderr."""
+    step()
+    for name, call in (("save", step.save), ("backward", step.backward)):
+        print(f"{name}: {statistics.median(timer.once_us(call) for _ in range(5)):.1f} us", file=sys.stderr)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        step()
+        torch.cuda.synchronize()
+    print(profile.key_averages().table(sort_by="cuda_time_total", row_limit=16, max_name_column_width=110),
+          file=sys.stderr)  # fmt: skip
+
+
+def compare(name: str, text: str, samples: int, timer: Timer) -> None:
+    function, version = PEERS[name]
+    rows, width, vocab = (int(n) for n in text.split(","))
+    hidden, weight, target = operands(rows, width, vocab)
+    data = (hidden, weight, target, torch.rand(rows, device="cuda") - 0.5)
+    peaks = [peak_bytes(lambda f=f: f(*data)) for f in (isobit, function)]
+    ours = Isobit(*data)
+    calls = [ours, lambda: function(*data)]
+    theirs = calls[1]()  # compiles and tunes
+    errors = None if theirs is None else relative_errors(theirs, ours())
+    del theirs
+    for call in calls:
+        timer.once_us(call)
+    pairs = [tuple(timer.once_us(call) for call in calls) for _ in range(samples)]
+    own, peer = zip(*pairs, strict=True)
+    line = {
+        "op": "linear_logp_forward_backward",
+        "kernel": "chosen",
+        "outputs": "logp,d_hidden,d_weight",
+        "shape": {"N": rows, "H": width, "V": vocab},
+        "dtype": "bfloat16",
+        "gpu": torch.cuda.get_device_name(),
+        "samples_us": [round(s, 1) for s in own],
+        "median_us": round(statistics.median(own), 2),
+        "bytes": 4 * (rows * width + vocab * width) + 16 * rows,
+        "flops": 8 * rows * width * vocab,
+        "peer": name,
+        "peer_version": version(),
+        "peer_median_us": round(statistics.median(peer), 2),
+        "ratio": round(statistics.median(o / p for o, p in pairs), 4),
+        "peak_bytes": peaks[0],
+        "peer_peak_bytes": peaks[1],
+        "relative_difference": errors,
+        "warm": False,
+        "command": " ".join(["python bench/peers/linear_logp_backward.py", *sys.argv[1:]]),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+    }
+    print(json.dumps(line), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=9, help="pairs of a peer and shape")
+    parser.add_argument("--shape", action="append", help="N,H,V, instead of the default list; may be repeated")
+    parser.add_argument("--peer", action="append", choices=tuple(PEERS), help="instead of all; may be repeated")
+    parser.add_argument("--profile", action="store_true", help="first, isobit's time by kernel, on stderr")
+    options = parser.parse_args()
+    timer = Timer()
+    shapes = options.shape or SHAPES
+    for shape in shapes if options.profile else ():
+        rows, width, vocab = (int(n) for n in shape.split(","))
+        step = Isobit(*operands(rows, width, vocab), torch.rand(rows, device="cuda") - 0.5)
+        print_kernels(step, timer)
+        del step
+    for name in options.peer or PEERS:
+        for shape in shapes:
+            start = time.monotonic()
+            try:
+                compare(name, shape, options.samples, timer)
+            except Exception as error:  # one peer's failure must not cost the others
+                print(f"{name} {shape}: not run, {type(error).__name__}: {error}", file=sys.stderr)
+            torch.cuda.empty_cache()
+            print(f"{name} {shape}: {time.monotonic() - start:.1f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

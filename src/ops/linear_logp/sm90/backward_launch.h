@@ -1,0 +1,10 @@
+// The WGMMA kernels of the backward pass behind the sequence that all architectures share.
+#pragma once
+
+#include "ops/linear_logp/cuda/backward_run.h"
+
+namespace isobit::linear_logp::sm90 {
+
+cuda::BackwardKernels backward_kernels();
+
+}  // namespace isobit::linear_logp::sm90

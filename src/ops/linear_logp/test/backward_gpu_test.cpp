@@ -1,0 +1,133 @@
+// The backward pass on a GPU: bytes of the CPU backend for every plan, repeated, and in a graph.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "ops/linear_logp/test/backward_case.h"
+
+namespace isobit::linear_logp::test {
+namespace {
+
+void expect_ok(cudaError_t error) { ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error); }
+
+class Gpu final : public Place {
+ public:
+  Gpu() = default;
+  ~Gpu() override {
+    for (void* memory : memory_) cudaFree(memory);
+  }
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+  int device_type() const override { return ISOBIT_CUDA; }
+  void* put(const void* host, size_t bytes) override {
+    void* const memory = room(bytes);
+    expect_ok(cudaMemcpy(memory, host, bytes, cudaMemcpyHostToDevice));
+    return memory;
+  }
+  void* room(size_t bytes) override {
+    void* memory = nullptr;
+    expect_ok(cudaMalloc(&memory, bytes + 1));
+    expect_ok(cudaMemset(memory, 0xFF, bytes));  // NaN wherever something is read that nobody has written
+    memory_.push_back(memory);
+    return memory;
+  }
+  void fetch(void* host, const void* place, size_t bytes) override {
+    expect_ok(cudaMemcpy(host, place, bytes, cudaMemcpyDeviceToHost));
+  }
+
+ private:
+  std::vector<void*> memory_;
+};
+
+void expect_equal(const BackwardBytes& expected, const BackwardBytes& found) {
+  EXPECT_TRUE(expected.d_hidden == found.d_hidden);
+  EXPECT_TRUE(expected.d_weight == found.d_weight);
+  EXPECT_TRUE(expected.d_bias == found.d_bias);
+  EXPECT_TRUE(expected.logp == found.logp);
+  EXPECT_TRUE(expected.lse == found.lse);
+  EXPECT_TRUE(expected.entropy == found.entropy);
+}
+
+void compare(const BackwardCase& c, const BackwardOptions& options = {}) {
+  Gpu gpu;
+  expect_equal(run_backward_on_cpu(c, options), run_backward(c, &gpu, options));
+}
+
+BackwardCase with_everything(const Shape& shape, uint64_t seed) {
+  BackwardCase c = random_case(shape, seed, 6.0f);
+  c.d_entropy = c.d_lse;
+  for (int64_t v = 0; v < shape.vocab; ++v) c.problem.bias.push_back(0.01f * static_cast<float>(v % 301 - 150));
+  for (int64_t n = 0; n < shape.rows; ++n) {
+    c.problem.temperature.push_back(n == 5 ? 0.0f : 0.5f + 0.1f * static_cast<float>(n % 11));
+  }
+  c.problem.softcap = 8.0f;
+  c.bias_dtype = ISOBIT_FP32;
+  c.forward_outputs = true;
+  c.padding = 3;
+  return c;
+}
+
+TEST(LinearLogpBackwardGpu, BytesOfTheCpu) {
+  compare(random_case({150, 72, 1500}, 1));
+  compare(random_case({300, 512, 4096}, 2));
+  compare(random_case({33, 264, 3001}, 3));
+  BackwardCase c = random_case({200, 320, 5000}, 4);
+  c.weight_dtype = ISOBIT_BF16;
+  compare(c);
+}
+
+TEST(LinearLogpBackwardGpu, Options) {
+  BackwardCase c = with_everything({137, 192, 1403, 3}, 5);
+  compare(c);
+  c.accumulate = true;
+  c.hidden_dtype = ISOBIT_FP32;
+  compare(c, {.minimum = true, .saves = true});
+}
+
+TEST(LinearLogpBackwardGpu, Pieces) {
+  compare(random_case({5, 64, 131072 + 1000}, 6));
+  BackwardCase c = random_case({10500, 16, 100}, 7);
+  compare(c);
+  c.weight_dtype = ISOBIT_BF16;
+  compare(c);
+}
+
+// Every plan gives the same bytes, and so does every repetition and the replay of a graph.
+TEST(LinearLogpBackwardGpu, PlansRepetitionsAndGraphs) {
+  const BackwardCase c = with_everything({600, 256, 6000, 2}, 8);
+  const BackwardBytes expected = run_backward_on_cpu(c);
+  cudaStream_t stream = nullptr;
+  expect_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  for (const bool minimum : {true, false}) {
+    Gpu gpu;
+    BackwardCall call(c, &gpu, {.minimum = minimum});
+    ASSERT_EQ(isobit_linear_logp_backward(&call.args, stream), ISOBIT_OK) << isobit_last_error();
+    expect_ok(cudaStreamSynchronize(stream));
+    expect_equal(expected, call.fetch());
+
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    expect_ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    ASSERT_EQ(isobit_linear_logp_backward(&call.args, stream), ISOBIT_OK) << isobit_last_error();
+    expect_ok(cudaStreamEndCapture(stream, &graph));
+    expect_ok(cudaGraphInstantiate(&executable, graph, 0));
+    size_t hash = 0;
+    for (int i = 0; i < 500; ++i) {
+      expect_ok(cudaMemsetAsync(call.args.forward.workspace, i % 256, call.args.forward.workspace_bytes, stream));
+      expect_ok(cudaGraphLaunch(executable, stream));
+      expect_ok(cudaStreamSynchronize(stream));
+      const BackwardBytes bytes = call.fetch();
+      const size_t found = std::hash<std::string>()(bytes.d_hidden + bytes.d_weight + bytes.d_bias);
+      if (i == 0) hash = found;
+      ASSERT_EQ(hash, found) << "repetition " << i;
+    }
+    expect_equal(expected, call.fetch());
+    expect_ok(cudaGraphExecDestroy(executable));
+    expect_ok(cudaGraphDestroy(graph));
+  }
+  expect_ok(cudaStreamDestroy(stream));
+}
+
+}  // namespace
+}  // namespace isobit::linear_logp::test
