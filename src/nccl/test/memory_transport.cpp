@@ -73,6 +73,7 @@ std::unique_ptr<Transport> MemoryNetwork::transport(int rank) { return std::make
 std::vector<Answer> on_ranks(int ranks, const std::function<Status(int)>& call) {
   std::vector<Answer> answers(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
+  threads.reserve(answers.size());
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       const Status status = call(rank);
