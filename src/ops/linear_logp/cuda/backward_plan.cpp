@@ -8,8 +8,8 @@ namespace {
 constexpr int64_t kMostRows = kPiece;  // of a chunk that makes both gradients: then chunks are pieces of d_weight
 constexpr int32_t kMostSlices = 8;     // more gains nothing
 constexpr int64_t kIdsGranule = 192;   // of chunks of ids that are no segments: a tile
-// Rows and slices of dz start at lines of L2. Without that the product for d_hidden took 10.2 ms where that for d_weight
-// took 7.9 (H200, 2026-11-30, V = 151936); that it was the lines is an inference.
+// Rows and slices of dz start at lines of L2. Without that the product for d_hidden took 10.2 ms where that for
+// d_weight took 7.9 (H200, 2026-11-30, V = 151936); that it was the lines is an inference.
 constexpr int64_t kLine = 64;
 constexpr int64_t kLeastIds = 8 * kIdsGranule;
 constexpr int64_t kMostIds = int64_t{1} << 16;
