@@ -64,25 +64,31 @@ def rules() -> Result:
 TIDY_FOLDERS = ("src/core", "src/ops", "tools/isobit/checkpoint")
 
 
-def tidy_sources() -> list[str]:
-    """Host sources of those folders that the main build compiled; test programs are left out."""
+def tidy_sources(database: Path) -> list[str]:
+    """Host sources of those folders that the main build compiled; test programs are left out. The database gets one
+    command a file: clang-tidy looks at a file once a command, and its second look in a process finds false faults."""
     commands = json.loads((main_build() / "compile_commands.json").read_text())
-    files = {Path(entry["file"]) for entry in commands if entry["file"].endswith(".cpp")}
-    kept = [
-        f for f in files if any(f.is_relative_to(ROOT / folder) for folder in TIDY_FOLDERS) and "test" not in f.parts
-    ]
-    return sorted(str(f.relative_to(ROOT)) for f in kept)
+    first = {Path(entry["file"]): entry for entry in reversed(commands) if entry["file"].endswith(".cpp")}
+    kept = {
+        file: entry
+        for file, entry in first.items()
+        if any(file.is_relative_to(ROOT / folder) for folder in TIDY_FOLDERS) and "test" not in file.parts
+    }
+    database.mkdir(parents=True, exist_ok=True)
+    (database / "compile_commands.json").write_text(json.dumps(list(kept.values())))
+    return sorted(str(file.relative_to(ROOT)) for file in kept)
 
 
 def tidy() -> Result:
     """clang-tidy on a bounded set of host sources."""
     result = Result()
-    sources = tidy_sources()
+    database = BUILD / "tidy"
+    sources = tidy_sources(database)
     binary = shutil.which("clang-tidy-14") or "clang-tidy"
 
     def one(source: str) -> list[str]:
         name = f"tidy {source}"
-        code = run(name, [binary, "--quiet", "-p", main_build(), source])
+        code = run(name, [binary, "--quiet", "-p", database, source])
         return [] if code == 0 else [f"exit code {code}, {log_path(name)}"]
 
     with ThreadPoolExecutor(int(JOBS)) as pool:

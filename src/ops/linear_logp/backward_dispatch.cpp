@@ -99,7 +99,7 @@ isobit_status isobit_linear_logp_backward(const isobit_linear_logp_backward_args
 }
 
 isobit_status isobit_linear_logp_saved_bytes(const isobit_linear_logp_backward_args* args, size_t* bytes) {
-  BackwardParams params;
+  BackwardParams params{};
   if (const isobit::Status s = size_of(args, BackwardPurpose::kQuery, bytes, &params); !s.ok()) return s.code();
   *bytes = static_cast<size_t>(saved_bytes(params.forward.rows));
   return ISOBIT_OK;
@@ -116,7 +116,7 @@ isobit_status isobit_linear_logp_save_merge(const isobit_linear_logp_backward_ar
 }
 
 isobit_status isobit_linear_logp_part_bytes(const isobit_linear_logp_backward_args* args, size_t* bytes) {
-  BackwardParams params;
+  BackwardParams params{};
   if (const isobit::Status s = size_of(args, BackwardPurpose::kShardQuery, bytes, &params); !s.ok()) return s.code();
   *bytes = static_cast<size_t>(part_bytes(params, params.forward.shard_ids()));
   return ISOBIT_OK;
