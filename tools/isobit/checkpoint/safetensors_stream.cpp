@@ -5,6 +5,8 @@
 #include <set>
 #include <system_error>
 
+#include "checkpoint/write_file.h"
+
 namespace isobit::checkpoint {
 
 Result<SafetensorsStream> SafetensorsStream::open(const std::string& path, const std::vector<PlannedTensor>& plan,
@@ -46,7 +48,7 @@ Status SafetensorsStream::write(std::span<const std::byte> bytes) {
   if (bytes.size() > left_) {
     return refuse(path_, "", "bytes", std::to_string(left_) + " more", std::to_string(bytes.size()));
   }
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) return system_refusal("write");
+  if (!write_bytes(bytes, file_.get())) return system_refusal("write");
   left_ -= bytes.size();
   return Status{};
 }

@@ -14,6 +14,10 @@ struct CloseFile {
 
 }  // namespace
 
+bool write_bytes(std::span<const std::byte> bytes, std::FILE* file) {
+  return bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+}
+
 Status write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
   const std::string partial = path + ".partial";
   const auto system_refusal = [&](const std::string& rule) {
@@ -24,8 +28,7 @@ Status write_file(const std::string& path, std::span<const std::span<const std::
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(partial.c_str(), "wb"));
   if (!file) return system_refusal("open for writing");
   for (const auto part : parts) {
-    if (part.empty()) continue;  // its address may be null, which fwrite does not take
-    if (std::fwrite(part.data(), 1, part.size(), file.get()) != part.size()) return system_refusal("write");
+    if (!write_bytes(part, file.get())) return system_refusal("write");
   }
   if (std::fclose(file.release()) != 0) return system_refusal("write");
   if (std::rename(partial.c_str(), path.c_str()) != 0) return system_refusal("rename the complete file");
