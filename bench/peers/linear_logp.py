@@ -169,6 +169,25 @@ def operands(rows: int, width: int, vocab: int):
     return hidden, weight, target
 
 
+def measured(calls, samples: int, timer: Timer, warmups: int) -> dict:
+    """The fields of a result line that pairs of calls give, isobit's first."""
+    for _ in range(warmups):
+        for call in calls:
+            timer.once_us(call)
+    pairs = [tuple(timer.once_us(call) for call in calls) for _ in range(samples)]
+    own, peer = zip(*pairs, strict=True)
+    return {
+        "dtype": "bfloat16",
+        "gpu": torch.cuda.get_device_name(),
+        "samples_us": [round(s, 1) for s in own],
+        "median_us": round(statistics.median(own), 2),
+        "peer_median_us": round(statistics.median(peer), 2),
+        "ratio": round(statistics.median(o / p for o, p in pairs), 4),
+        "warm": False,
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+    }
+
+
 def compare(name: str, text: str, samples: int, timer: Timer) -> None:
     function, version = PEERS[name]
     rows, width, vocab = (int(n) for n in text.split(","))
@@ -180,34 +199,38 @@ def compare(name: str, text: str, samples: int, timer: Timer) -> None:
     difference = None if theirs is None else float((theirs.float() - isobit(*data)).abs().max())
     del theirs
     peaks = [peak_bytes(call) for call in calls]
-    for _ in range(3):
-        for call in calls:
-            timer.once_us(call)
-    pairs = [tuple(timer.once_us(call) for call in calls) for _ in range(samples)]
-    own, peer = zip(*pairs, strict=True)
     line = {
         "op": "linear_logp_forward",
         "kernel": "chosen",
         "outputs": "logp,lse",
         "shape": {"N": rows, "H": width, "V": vocab},
-        "dtype": "bfloat16",
-        "gpu": torch.cuda.get_device_name(),
-        "samples_us": [round(s, 1) for s in own],
-        "median_us": round(statistics.median(own), 2),
+        **measured(calls, samples, timer, warmups=3),
         "bytes": 2 * (rows * width + vocab * width) + 16 * rows,
         "flops": 2 * rows * width * vocab,
         "peer": name,
         "peer_version": version(),
-        "peer_median_us": round(statistics.median(peer), 2),
-        "ratio": round(statistics.median(o / p for o, p in pairs), 4),
         "peak_bytes": peaks[0],
         "peer_peak_bytes": peaks[1],
         "max_logp_difference": difference,
-        "warm": False,
         "command": " ".join(["python bench/peers/linear_logp.py", *sys.argv[1:]]),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     }
     print(json.dumps(line), flush=True)
+
+
+def run_all(names, shapes, call) -> None:
+    """call(name, shape) for all of them; what could not be run is named on stderr."""
+    for name in names:
+        for shape in shapes:
+            begin = time.monotonic()
+            try:
+                call(name, shape)
+            except ImportError as error:
+                print(f"{name}: not run, {error.name or error} is not installed", file=sys.stderr)
+                break
+            except Exception as error:  # one peer's failure must not cost the others
+                print(f"{name} {shape}: not run, {type(error).__name__}: {error}", file=sys.stderr)
+            torch.cuda.empty_cache()
+            print(f"{name} {shape}: {time.monotonic() - begin:.1f} s", file=sys.stderr)
 
 
 def main() -> None:
@@ -218,17 +241,7 @@ def main() -> None:
     options = parser.parse_args()
     timer = Timer()
     with torch.no_grad():
-        for name in options.peer or PEERS:
-            for shape in options.shape or SHAPES:
-                begin = time.monotonic()
-                try:
-                    compare(name, shape, options.samples, timer)
-                except ImportError as error:
-                    print(f"{name}: not run, {error.name or error} is not installed", file=sys.stderr)
-                    break
-                except Exception as error:  # one peer's failure must not cost the others
-                    print(f"{name} {shape}: not run, {type(error).__name__}: {error}", file=sys.stderr)
-                print(f"{name} {shape}: {time.monotonic() - begin:.1f} s", file=sys.stderr)
+        run_all(options.peer or PEERS, options.shape or SHAPES, lambda *of: compare(*of, options.samples, timer))
 
 
 if __name__ == "__main__":

@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import datetime
 import importlib.metadata
 import json
 import statistics
 import sys
-import time
 
 import torch
-from linear_logp import Timer, operands, peak_bytes, view
+from linear_logp import Timer, measured, operands, peak_bytes, run_all, view
 
 from isobit import _abi
 from isobit._library import check, library
@@ -151,31 +149,20 @@ def compare(name: str, text: str, samples: int, timer: Timer) -> None:
     theirs = calls[1]()  # compiles and tunes
     errors = None if theirs is None else relative_errors(theirs, ours())
     del theirs
-    for call in calls:
-        timer.once_us(call)
-    pairs = [tuple(timer.once_us(call) for call in calls) for _ in range(samples)]
-    own, peer = zip(*pairs, strict=True)
     line = {
         "op": "linear_logp_forward_backward",
         "kernel": "chosen",
         "outputs": "logp,d_hidden,d_weight",
         "shape": {"N": rows, "H": width, "V": vocab},
-        "dtype": "bfloat16",
-        "gpu": torch.cuda.get_device_name(),
-        "samples_us": [round(s, 1) for s in own],
-        "median_us": round(statistics.median(own), 2),
+        **measured(calls, samples, timer, warmups=1),
         "bytes": 4 * (rows * width + vocab * width) + 16 * rows,
         "flops": 8 * rows * width * vocab,
         "peer": name,
         "peer_version": version(),
-        "peer_median_us": round(statistics.median(peer), 2),
-        "ratio": round(statistics.median(o / p for o, p in pairs), 4),
         "peak_bytes": peaks[0],
         "peer_peak_bytes": peaks[1],
         "relative_difference": errors,
-        "warm": False,
         "command": " ".join(["python bench/peers/linear_logp_backward.py", *sys.argv[1:]]),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     }
     print(json.dumps(line), flush=True)
 
@@ -194,15 +181,7 @@ def main() -> None:
         step = Isobit(*operands(rows, width, vocab), torch.rand(rows, device="cuda") - 0.5)
         print_kernels(step, timer)
         del step
-    for name in options.peer or PEERS:
-        for shape in shapes:
-            start = time.monotonic()
-            try:
-                compare(name, shape, options.samples, timer)
-            except Exception as error:  # one peer's failure must not cost the others
-                print(f"{name} {shape}: not run, {type(error).__name__}: {error}", file=sys.stderr)
-            torch.cuda.empty_cache()
-            print(f"{name} {shape}: {time.monotonic() - start:.1f} s", file=sys.stderr)
+    run_all(options.peer or PEERS, shapes, lambda *of: compare(*of, options.samples, timer))
 
 
 if __name__ == "__main__":

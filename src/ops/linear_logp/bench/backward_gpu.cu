@@ -40,7 +40,8 @@ __global__ void fill_upstream(float* data, int64_t count) {
   }
 }
 
-// dz of one row in place of its logits, two passes; what a hand that keeps the logits would write.
+// The peer, not isobit: dz of one row in place of its logits, two passes, as a hand that keeps the logits would write
+// it. The approximate exponential is the peer's, so that it is as fast as it can be.
 __global__ void __launch_bounds__(512)
     logits_to_dz(__nv_bfloat16* logits, const int32_t* target, const float* upstream, float* logp, int64_t vocab) {
   __shared__ float part[16];
