@@ -102,7 +102,7 @@ def room_shape(root: Path) -> list[str]:
     return problems
 
 
-INTERPRETER_HEADERS = ("ptx/emulation.h", "core/test/nvfp4_emulated.h")
+INTERPRETER_HEADERS = ("ptx/runtime/emulation.h", "core/test/nvfp4_emulated.h")
 
 
 def room_runs_in_the_interpreter(root: Path) -> list[str]:
@@ -121,6 +121,24 @@ def room_runs_in_the_interpreter(root: Path) -> list[str]:
         for room, runs in sorted(rooms.items())
         if not runs
     ]
+
+
+LAYERED = Path("src/ptx")
+
+
+def rooms_include_one_way(root: Path) -> list[str]:
+    """The rooms of the interpreter include one another in one direction: no room reaches itself through others."""
+    reached: dict[str, set[str]] = {}
+    for path in _sources(root):
+        if not path.is_relative_to(LAYERED) or len(path.parts) < 4 or path.parts[2] == "test":
+            continue
+        found = re.findall(rf'#include "{LAYERED.name}/(\w+)/', _read(root, path))
+        reached.setdefault(path.parts[2], set()).update(name for name in found if name != path.parts[2])
+    while any(not reached.get(b, set()) <= near for near in reached.values() for b in near):
+        for near in reached.values():
+            near.update(*(reached.get(b, set()) for b in near))
+    circular = [room for room in sorted(reached) if room in reached[room]]
+    return [f"{LAYERED}: these rooms include one another in a circle: {', '.join(circular)}"] if circular else []
 
 
 def device_code_suffix(root: Path) -> list[str]:
@@ -171,6 +189,7 @@ RULES = (
     function_length,
     room_shape,
     room_runs_in_the_interpreter,
+    rooms_include_one_way,
     device_code_suffix,
     words,
     public_headers_name_no_private_file,

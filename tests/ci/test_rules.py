@@ -27,6 +27,14 @@ FAULTS = [
     (rules.room_shape, {**dict.fromkeys(ROOM, ""), "src/ops/op/sm90/kernel.cuh": "", "src/ops/op/sm90/launch.h": ""}),
     (rules.room_shape, {**dict.fromkeys(ROOM, ""), "src/ops/op/cuda/kernel.cuh": "", "src/ops/op/cuda/launch.h": ""}),
     (rules.room_runs_in_the_interpreter, {"src/ops/op/cuda/launch.cu": "", "src/ops/op/test/a.cpp": "int main() {}\n"}),
+    (
+        rules.rooms_include_one_way,
+        {
+            "src/ptx/engine/a.h": '#include "ptx/values/b.h"\n',
+            "src/ptx/values/b.h": '#include "ptx/memory/c.h"\n',
+            "src/ptx/memory/c.h": '#include "ptx/values/b.h"\n#include "ptx/syntax/d.h"\n',
+        },
+    ),
     (rules.device_code_suffix, {"src/core/a.cu": "int x;\n"}),
     (rules.words, {"README.md": "see /" + "work/elsewhere for more\n"}),
     (rules.words, {"a.md": "fixed in issue 12\n"}),
@@ -42,7 +50,7 @@ CLEAN = {
     "src/core/a.cpp": "// asm (spelled in a comment) is fine\nvoid f(int x) {\n" + "  x += 1;\n" * 78 + "}\n",
     "src/ops/op/sm90/kernel.cuh": "__global__ void f();\n" + "\n" * 499,
     "src/ops/op/sm90/launch.h": "",
-    "src/ops/op/test/emulated_test.cpp": '#include "ptx/emulation.h"\n',
+    "src/ops/op/test/emulated_test.cpp": '#include "ptx/runtime/emulation.h"\n',
     "src/ops/op/sm90/launch.cu": "f<<<1, 1>>>();\n",
     "include/isobit/a.h": "#include <isobit/isobit.h>\n#include <stdint.h>\n",
     "README.md": "colour #fff, heading\n# 1. One\nhttps://github.com/a/b\n",

@@ -10,8 +10,8 @@
 #include <stdexcept>
 
 #include "command.h"
-#include "ptx/emulated_runtime.h"
-#include "ptx/mma_arithmetic.h"
+#include "ptx/arithmetic/mma_arithmetic.h"
+#include "ptx/runtime/emulated_runtime.h"
 #include "terminal.h"
 
 namespace isobit::cli {

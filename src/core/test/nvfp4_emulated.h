@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/test/nvfp4_calls.h"
-#include "ptx/emulation.h"
+#include "ptx/runtime/emulation.h"
 
 namespace isobit::test {
 

@@ -1,8 +1,8 @@
 // What the memory checks report, and that legal code stays without findings.
 #include <gtest/gtest.h>
 
-#include "ptx/emulated_runtime.h"
-#include "ptx/tensor_map.h"
+#include "ptx/memory/tensor_map.h"
+#include "ptx/runtime/emulated_runtime.h"
 #include "ptx/test/snippet.h"
 
 namespace isobit::ptx::test {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "ptx/emulation.h"
-#include "ptx/tensor_map.h"
+#include "ptx/memory/tensor_map.h"
+#include "ptx/runtime/emulation.h"
 #include "ptx/test/conformance/cases.h"
 #include "ptx/test/conformance/run_case.h"
 #include "ptx/test/mutants.h"

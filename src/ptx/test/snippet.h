@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ptx/machine.h"
+#include "ptx/engine/machine.h"
 
 namespace isobit::ptx::test {
 

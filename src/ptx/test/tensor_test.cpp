@@ -6,7 +6,7 @@
 
 #include "numerics/e2m1.h"
 #include "numerics/e4m3.h"
-#include "ptx/tensor_arithmetic.h"
+#include "ptx/arithmetic/tensor_arithmetic.h"
 #include "ptx/test/snippet.h"
 #include "ptx/test/tensor_tile.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ptx/emulation.h"
+#include "ptx/runtime/emulation.h"
 
 namespace isobit::ptx::test {
 

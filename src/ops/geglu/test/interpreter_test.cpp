@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ops/geglu/test/problem.h"
-#include "ptx/emulation.h"
+#include "ptx/runtime/emulation.h"
 
 namespace isobit::geglu::test {
 namespace {

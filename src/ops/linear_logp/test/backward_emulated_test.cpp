@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "ops/linear_logp/test/backward_case.h"
-#include "ptx/emulation.h"
+#include "ptx/runtime/emulation.h"
 
 namespace isobit::linear_logp::test {
 namespace {

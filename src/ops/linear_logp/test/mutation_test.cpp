@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "ops/linear_logp/test/problem.h"
-#include "ptx/emulation.h"
+#include "ptx/runtime/emulation.h"
 #include "ptx/test/conformance/cases.h"
 #include "ptx/test/mutants.h"
 

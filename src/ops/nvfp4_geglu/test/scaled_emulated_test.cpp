@@ -12,7 +12,7 @@
 
 #include "core/test/nvfp4_emulated.h"
 #include "ops/nvfp4_geglu/test/problem.h"
-#include "ptx/emulation.h"
+#include "ptx/runtime/emulation.h"
 
 namespace isobit::nvfp4_geglu::test {
 namespace {

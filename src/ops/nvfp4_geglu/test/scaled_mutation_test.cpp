@@ -13,7 +13,7 @@
 #include <string>
 
 #include "ops/nvfp4_geglu/test/problem.h"
-#include "ptx/emulation.h"
+#include "ptx/runtime/emulation.h"
 #include "ptx/test/mutants.h"
 
 namespace isobit::nvfp4_geglu::test {

@@ -7,7 +7,7 @@
 #include "core/test/nvfp4_emulated.h"
 #include "numerics/bits.h"
 #include "ops/nvfp4_linear/test/problem.h"
-#include "ptx/emulation.h"
+#include "ptx/runtime/emulation.h"
 
 namespace isobit::nvfp4_linear::test {
 namespace {

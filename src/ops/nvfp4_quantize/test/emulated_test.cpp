@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ops/nvfp4_quantize/test/problem.h"
-#include "ptx/emulation.h"
+#include "ptx/runtime/emulation.h"
 
 namespace isobit::nvfp4_quantize::test {
 namespace {

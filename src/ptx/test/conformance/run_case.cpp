@@ -3,7 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "ptx/tensor_map.h"
+#include "ptx/memory/tensor_map.h"
 
 namespace isobit::ptx::conformance {
 namespace {

@@ -1,6 +1,6 @@
 // Runs a conformance case in the interpreter.
 #pragma once
-#include "ptx/emulation.h"
+#include "ptx/runtime/emulation.h"
 #include "ptx/test/conformance/cases.h"
 
 namespace isobit::ptx::conformance {
