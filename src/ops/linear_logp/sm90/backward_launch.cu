@@ -3,12 +3,15 @@
 #include <algorithm>
 
 #include "core/runtime.h"
-#include "ops/linear_logp/sm90/backward_logits.cuh"
+#include "ops/linear_logp/cuda/backward_logits.cuh"
+#include "ops/linear_logp/sm90/backward_product.cuh"
 
 namespace isobit::linear_logp::sm90 {
 namespace {
 
 using ProductKernel = void (*)(TensorMap, TensorMap, BackwardJob, ProductPlan);
+template <bool kEntropy>
+using Logits = cuda::LogitsSink<WarpgroupFragment, cuda::kWideColumns, kEntropy>;
 
 // A bf16 matrix and the box that one copy brings; rows of `columns` elements in the 128-byte swizzle.
 struct Matrix {
@@ -53,8 +56,7 @@ Status launch_product(ProductKernel kernel, const BackwardJob& job, const Tensor
   const int device = job.p.forward.device.id;
   DeviceProperties properties;
   if (Status s = runtime().properties(device, &properties); !s.ok()) return s;
-  const int64_t units =
-      round_up(rows, ProductConfig::kRows) / ProductConfig::kRows * plan.columns.count() * plan.slices;
+  const int64_t units = round_up(rows, cuda::kTileRows) / cuda::kTileRows * plan.columns.count() * plan.slices;
   if (units == 0) return Status();
   if (units >= int64_t{1} << 31) {
     return fail(ISOBIT_UNSUPPORTED, "hidden, weight: expected fewer than 2^31 tiles of 128 x 192 in a chunk, got %lld",
@@ -73,27 +75,27 @@ Status launch_product(ProductKernel kernel, const BackwardJob& job, const Tensor
   return runtime().launch(device, address, shape, parameters, stream);
 }
 
-constexpr int32_t kGroup = ProductConfig::kGroupRows / ProductConfig::kRows;
+constexpr int32_t kGroup = cuda::kGroupRows / cuda::kTileRows;
 
 Status launch_logits(const BackwardJob& chunk, void* stream) {
   const BackwardJob job = cuda::without_slices(chunk);
   TensorMap hidden, weight;
-  if (Status s = encode(hidden_of(job, job.p.forward.width), ProductConfig::kRows, &hidden); !s.ok()) return s;
-  if (Status s = encode(weight_of(job), ProductConfig::kWide, &weight); !s.ok()) return s;
-  const auto tiles = static_cast<int32_t>(round_up(job.slice_pitch, ProductConfig::kWide) / ProductConfig::kWide);
-  const ProductKernel kernel = job.p.wants_entropy_gradient ? product_kernel<Product::kLogits, LogitsSink<true>>
-                                                            : product_kernel<Product::kLogits, LogitsSink<false>>;
+  if (Status s = encode(hidden_of(job, job.p.forward.width), cuda::kTileRows, &hidden); !s.ok()) return s;
+  if (Status s = encode(weight_of(job), cuda::kWideColumns, &weight); !s.ok()) return s;
+  const auto tiles = static_cast<int32_t>(round_up(job.slice_pitch, cuda::kWideColumns) / cuda::kWideColumns);
+  const ProductKernel kernel = job.p.wants_entropy_gradient ? product_kernel<Product::kLogits, Logits<true>>
+                                                            : product_kernel<Product::kLogits, Logits<false>>;
   return launch_product(kernel, job, hidden, weight, {{tiles, 0}, job.slices, kGroup}, job.rows, stream);
 }
 
 Status launch_hidden(const BackwardJob& job, void* stream) {
   TensorMap dz, weight;
-  if (Status s = encode(dz_of(job, job.slice_ids), ProductConfig::kRows, &dz, job.slices, job.slice_pitch); !s.ok()) {
+  if (Status s = encode(dz_of(job, job.slice_ids), cuda::kTileRows, &dz, job.slices, job.slice_pitch); !s.ok()) {
     return s;
   }
   if (Status s = encode(weight_of(job), kDepth, &weight); !s.ok()) return s;
-  return launch_product(product_kernel<Product::kHidden, HiddenSink>, job, dz, weight,
-                        {cut_columns(job.p.forward.width), job.slices, kGroup}, job.rows, stream);
+  return launch_product(product_kernel<Product::kHidden, cuda::HiddenSink<WarpgroupFragment>>, job, dz, weight,
+                        {cuda::cut_columns(job.p.forward.width), job.slices, kGroup}, job.rows, stream);
 }
 
 Status launch_weight(const BackwardJob& chunk, void* stream) {
@@ -101,14 +103,14 @@ Status launch_weight(const BackwardJob& chunk, void* stream) {
   TensorMap dz, hidden;
   if (Status s = encode(dz_of(job, job.dz_stride()), kDepth, &dz); !s.ok()) return s;
   if (Status s = encode(hidden_of(job, job.weight_columns), kDepth, &hidden); !s.ok()) return s;
-  return launch_product(product_kernel<Product::kWeight, WeightSink>, job, dz, hidden,
-                        {cut_columns(job.weight_columns), job.slices, kGroup}, job.slice_ids, stream);
+  return launch_product(product_kernel<Product::kWeight, cuda::WeightSink<WarpgroupFragment>>, job, dz, hidden,
+                        {cuda::cut_columns(job.weight_columns), job.slices, kGroup}, job.slice_ids, stream);
 }
 
 size_t scratch_bytes(const BackwardParams& p) {
   DeviceProperties properties;
   if (!runtime().properties(p.forward.device.id, &properties).ok()) return 0;
-  return size_t{2} * ProductConfig::kRows * ProductConfig::kWide * sizeof(float) *
+  return size_t{2} * cuda::kTileRows * cuda::kWideColumns * sizeof(float) *
          static_cast<size_t>(properties.multiprocessors);
 }
 

@@ -1,15 +1,10 @@
-// The three products of the backward pass on SM90: one persistent pipeline, three kinds of operands, and what each does
-// with a finished tile.
+// The three products of the backward pass (cuda/backward_tiles.h) on SM90: one persistent pipeline, three kinds of
+// operands, and what each does with a finished tile.
 //
 //   A ---\                   5 stages of 40 KB                registers, 192 (128) a thread
 //         > copy engine -> [128 x 64 of A | 192 x 64 of B] -> wgmma 2 x m64n192k16 (n128) -> a sink of the product
 //   B ---/                                                        ^ |
 //                                      sums of pieces, in memory <--+-+ every 8,192 of K: docs/bit-contract.md 3.6
-//
-//   product    A                              B                                result
-//   kLogits    hidden [valid rows, H]         weight [ids, H]                  dz [valid rows, ids]
-//   kHidden    dz [valid rows, ids]           weight [ids, H], transposed      a segment's d_hidden [valid rows, H]
-//   kWeight    dz [valid rows, ids], transp.  hidden [valid rows, H], transp.  d_weight [ids, H]
 //
 // Blocks of three warpgroups: the first copies (one thread), the others take whole units in turn; while one multiplies,
 // the other is busy with its results. Barriers are those of the forward pass (kernel.cuh): full, empty, turn. A
@@ -18,60 +13,22 @@
 
 #include <type_traits>
 
-#include "ops/linear_logp/cuda/backward_job.h"
+#include "ops/linear_logp/cuda/backward_walk.cuh"
 #include "ops/linear_logp/sm90/backward_config.h"
 #include "ops/linear_logp/sm90/pipeline.cuh"
 
 namespace isobit::linear_logp::sm90 {
 
 using cuda::BackwardJob;
+using cuda::Product;
+using cuda::ProductPlan;
+using cuda::Unit;
+using cuda::Walk;
 using ProductRing = device::Ring<ProductConfig::kStages>;
 using ProductPosition = device::RingPosition<ProductConfig::kStages>;
 
-// A tile of the result, for one slice of the ids.
-struct Unit {
-  int32_t slice;
-  int32_t row;  // first of 128: valid row of the chunk, or id of the slice in kWeight
-  int32_t column;
-  bool wide;
-};
-
-// Which units there are, and how long; every role asks the same object.
-template <Product kProduct>
-class Walk {
- public:
-  __device__ __forceinline__ Walk(const BackwardJob& job, const ProductPlan& plan)
-      : job_(job), columns_(plan.columns), slices_(plan.slices) {
-    const int64_t left = int64_t{*job.valid} - job.first_row;
-    rows_ = static_cast<int32_t>(left < 0 ? 0 : left < job.rows ? left : job.rows);
-    const int32_t extent = kProduct == Product::kWeight ? job.slice_ids : rows_;
-    order_ = {(extent + ProductConfig::kRows - 1) / ProductConfig::kRows, plan.columns.count(), plan.group};
-  }
-
-  // Valid rows of the chunk.
-  __device__ __forceinline__ int32_t rows() const { return rows_; }
-  __device__ __forceinline__ uint32_t count() const { return static_cast<uint32_t>(order_.count()) * slices_; }
-  __device__ __forceinline__ Unit at(uint32_t index) const {
-    const auto tiles = static_cast<uint32_t>(order_.count());
-    const device::TileOrder::Tile tile = order_.at(index % tiles);
-    return {static_cast<int32_t>(index / tiles), tile.row * ProductConfig::kRows, columns_.first(tile.column),
-            columns_.is_wide(tile.column)};
-  }
-  // Stages of a unit.
-  __device__ __forceinline__ int32_t steps(const Unit& unit) const {
-    const int32_t depth = kProduct == Product::kLogits   ? static_cast<int32_t>(job_.p.forward.width)
-                          : kProduct == Product::kHidden ? job_.ids_of(unit.slice)
-                                                         : rows_;
-    return (depth + kDepth - 1) / kDepth;
-  }
-
- private:
-  const BackwardJob& job_;
-  ColumnCut columns_;
-  uint32_t slices_;
-  int32_t rows_;
-  device::TileOrder order_;
-};
+// Stages of a unit.
+__device__ __forceinline__ int32_t steps_of(int32_t depth) { return (depth + kDepth - 1) / kDepth; }
 
 // 64 x 64 boxes side by side: `blocks` of them from column x on.
 __device__ __forceinline__ void copy_transposed(uint32_t to, const TensorMap* map, uint32_t full, int32_t x, int32_t k,
@@ -90,8 +47,8 @@ __device__ __forceinline__ void copy_units(const TensorMap* a, const TensorMap* 
   for (uint32_t index = blockIdx.x; index < count; index += gridDim.x) {
     const Unit unit = walk.at(index);
     const int32_t first_id = static_cast<int32_t>(job.first_id) + unit.slice * job.slice_ids;
-    const int columns = unit.wide ? ProductConfig::kWide : ProductConfig::kNarrow;
-    const int32_t steps = walk.steps(unit);
+    const int columns = unit.wide ? cuda::kWideColumns : cuda::kNarrowColumns;
+    const int32_t steps = steps_of(walk.depth(unit));
     for (int32_t step = 0; step < steps; ++step) {
       ring.acquire(at, ProductConfig::kBytesA + columns * kRowBytes);
       const uint32_t to_a = stages + at.stage * ProductConfig::kStageBytes;
@@ -105,7 +62,7 @@ __device__ __forceinline__ void copy_units(const TensorMap* a, const TensorMap* 
         ptx::tma_load_3d(to_a, a, full, k, unit.row, unit.slice, kHint);
         copy_transposed(to_b, b, full, unit.column, first_id + k, columns / 64);
       } else {
-        copy_transposed(to_a, a, full, unit.slice * job.slice_pitch + unit.row, k, ProductConfig::kRows / 64);
+        copy_transposed(to_a, a, full, unit.slice * job.slice_pitch + unit.row, k, cuda::kTileRows / 64);
         copy_transposed(to_b, b, full, unit.column, static_cast<int32_t>(job.first_row) + k, columns / 64);
       }
       at.advance();
@@ -161,7 +118,7 @@ __device__ __forceinline__ void multiply_units(const Walk<kProduct>& walk, const
                                                uint32_t stages, void* scratch) {
   const int group = threadIdx.x / kWarpgroup - 1;
   const uint32_t count = walk.count();
-  constexpr int kTileVectors = ProductConfig::kRows * ProductConfig::kWide / 4;
+  constexpr int kTileVectors = cuda::kTileRows * cuda::kWideColumns / 4;
   float4* const mine =
       static_cast<float4*>(scratch) + (int64_t{blockIdx.x} * 2 + group) * kTileVectors + threadIdx.x % kWarpgroup;
   ProductPosition at;
@@ -169,7 +126,7 @@ __device__ __forceinline__ void multiply_units(const Walk<kProduct>& walk, const
   int turn = 0;
   for (uint32_t index = blockIdx.x; index < count; index += gridDim.x, turn ^= 1) {
     const Unit unit = walk.at(index);
-    const int32_t steps = walk.steps(unit);
+    const int32_t steps = steps_of(walk.depth(unit));
     if (turn != group) {
       at.advance(steps);
       continue;
@@ -182,11 +139,11 @@ __device__ __forceinline__ void multiply_units(const Walk<kProduct>& walk, const
       finish_unit<kProduct, decltype(columns)::value>(sink, unit, steps, ring, at, stages, mine, pass_turn);
     };
     if constexpr (kProduct == Product::kLogits) {
-      finish(std::integral_constant<int, ProductConfig::kWide>());
+      finish(std::integral_constant<int, cuda::kWideColumns>());
     } else if (unit.wide) {
-      finish(std::integral_constant<int, ProductConfig::kWide>());
+      finish(std::integral_constant<int, cuda::kWideColumns>());
     } else {
-      finish(std::integral_constant<int, ProductConfig::kNarrow>());
+      finish(std::integral_constant<int, cuda::kNarrowColumns>());
     }
   }
 }

@@ -1,25 +1,31 @@
-// What becomes of a tile of d_hidden or d_weight: the sinks of Product::kHidden and kWeight.
+// What becomes of a tile of d_hidden or d_weight: the sinks of Product::kHidden and kWeight, whatever instruction made
+// the tile. Four warps hold it; Fragment says which rows are whose:
+//   d[m][4 j + 2 h + e]   row kWarpRows * warp + kBlockRows * m + 8 h + lane / 4, column 8 j + 2 (lane % 4) + e
 #pragma once
 
 #include "device/elements.cuh"
-#include "ops/linear_logp/sm90/backward_product.cuh"
+#include "ops/linear_logp/cuda/backward_walk.cuh"
+#include "ops/linear_logp/cuda/unit_sum.cuh"
 
-namespace isobit::linear_logp::sm90 {
+namespace isobit::linear_logp::cuda {
 
-// This thread's first row of a tile; the others are 8 h + 64 m further, h, m in {0, 1}.
+constexpr int kTileThreads = 128;
+
+// This thread's first row of a tile; the others are 8 h + kBlockRows m further, h, m in {0, 1}.
+template <class Fragment>
 __device__ __forceinline__ int32_t first_row_of(const Unit& unit) {
-  return unit.row + threadIdx.x % kWarpgroup / cuda::kWarpThreads * 16 + threadIdx.x % cuda::kWarpThreads / 4;
+  return unit.row + threadIdx.x % kTileThreads / kWarpThreads * Fragment::kWarpRows + threadIdx.x % kWarpThreads / 4;
 }
 
 // Calls f(row, column, even, odd) for the pairs of neighbouring columns that this thread holds, rows below `rows`.
-template <int kAccumulators, class F>
+template <class Fragment, int kAccumulators, class F>
 __device__ __forceinline__ void for_each_pair(const Unit& unit, float (&d)[2][kAccumulators], int32_t rows,
                                               const F& f) {
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const int32_t row = first_row_of(unit) + 64 * m + 8 * h;
+      const int32_t row = first_row_of<Fragment>(unit) + Fragment::kBlockRows * m + 8 * h;
       if (row >= rows) continue;
 #pragma unroll
       for (int j = 0; j < kAccumulators / 4; ++j) {
@@ -32,7 +38,7 @@ __device__ __forceinline__ void for_each_pair(const Unit& unit, float (&d)[2][kA
 
 // Calls f(row, column, value&) for single elements, rows below `rows` and columns below `columns`, from a rolled loop
 // by way of 16 words of shared memory: for what would otherwise repeat much code per register.
-template <bool kWrites, int kAccumulators, class F>
+template <class Fragment, bool kWrites, int kAccumulators, class F>
 __device__ __forceinline__ void for_each_element(const Unit& unit, float (&d)[2][kAccumulators], int32_t rows,
                                                  int32_t columns, float* words, const F& f) {
   constexpr int kWords = 16;
@@ -47,27 +53,28 @@ __device__ __forceinline__ void for_each_element(const Unit& unit, float (&d)[2]
 #pragma unroll
         for (int w = 0; w < kWords; ++w) {
           const int j = i % kParts * (kWords / 2) + w / 2;
-          move(d[i / kParts / 2][4 * j + 2 * (i / kParts % 2) + w % 2], words[w * cuda::kWarpThreads]);
+          move(d[i / kParts / 2][4 * j + 2 * (i / kParts % 2) + w % 2], words[w * kWarpThreads]);
         }
       }
     };
     copy([](float& element, float& word) { word = element; });
-    const int32_t row = first_row_of(unit) + 64 * (index / kParts / 2) + 8 * (index / kParts % 2);
+    const int32_t row =
+        first_row_of<Fragment>(unit) + Fragment::kBlockRows * (index / kParts / 2) + 8 * (index / kParts % 2);
     const int32_t column = unit.column + index % kParts * (4 * kWords) + 2 * static_cast<int>(threadIdx.x % 4);
 #pragma unroll 1
-    for (int w = 0; w < kWords && row < rows; ++w) f(row, column + w / 2 * 8 + w % 2, words[w * cuda::kWarpThreads]);
+    for (int w = 0; w < kWords && row < rows; ++w) f(row, column + w / 2 * 8 + w % 2, words[w * kWarpThreads]);
     if constexpr (kWrites) copy([](float& element, float& word) { element = word; });
   }
 }
 
-// Sums of pieces in memory that only this warpgroup touches, 16 bytes a thread side by side.
+// Sums of pieces in memory that only these four warps touch, 16 bytes a thread side by side.
 template <int kAccumulators>
 __device__ __forceinline__ void keep_sums(const float (&d)[2][kAccumulators], float4* scratch) {
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
 #pragma unroll
     for (int i = 0; i < kAccumulators; i += 4) {
-      scratch[(m * kAccumulators + i) / 4 * kWarpgroup] = make_float4(d[m][i], d[m][i + 1], d[m][i + 2], d[m][i + 3]);
+      scratch[(m * kAccumulators + i) / 4 * kTileThreads] = make_float4(d[m][i], d[m][i + 1], d[m][i + 2], d[m][i + 3]);
     }
   }
 }
@@ -77,7 +84,7 @@ __device__ __forceinline__ void add_to_sums(float (&d)[2][kAccumulators], const 
   for (int m = 0; m < 2; ++m) {
 #pragma unroll
     for (int i = 0; i < kAccumulators; i += 4) {
-      const float4 sum = scratch[(m * kAccumulators + i) / 4 * kWarpgroup];
+      const float4 sum = scratch[(m * kAccumulators + i) / 4 * kTileThreads];
       d[m][i] = numerics::add_rn(sum.x, d[m][i]);
       d[m][i + 1] = numerics::add_rn(sum.y, d[m][i + 1]);
       d[m][i + 2] = numerics::add_rn(sum.z, d[m][i + 2]);
@@ -87,6 +94,7 @@ __device__ __forceinline__ void add_to_sums(float (&d)[2][kAccumulators], const 
 }
 
 // A segment's d_hidden to the workspace, whose rows have room for whole pairs.
+template <class Fragment>
 struct HiddenSink {
   const BackwardJob& job;
   int32_t rows;
@@ -123,7 +131,7 @@ struct HiddenSink {
     for (int m = 0; m < 2; ++m) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const int32_t row = first_row_of(unit) + 64 * m + 8 * h;
+        const int32_t row = first_row_of<Fragment>(unit) + Fragment::kBlockRows * m + 8 * h;
         if (row >= rows) continue;
         float* const place = job.partial + (int64_t{unit.slice} * job.rows + row) * stride + column;
 #pragma unroll
@@ -137,6 +145,7 @@ struct HiddenSink {
 };
 
 // d_weight and, in column H, d_bias, to the caller's tensors.
+template <class Fragment>
 struct WeightSink {
   const BackwardJob& job;
   float* words;
@@ -150,16 +159,18 @@ struct WeightSink {
   __device__ __forceinline__ void begin(const Unit& unit, float (&d)[2][kAccumulators]) const {
     if (!has_addend()) return;
     if (in_pairs(unit, 2 * kAccumulators)) {
-      for_each_pair(unit, d, ids(unit), [&](int32_t row, int32_t column, float& even, float& odd) {
+      for_each_pair<Fragment>(unit, d, ids(unit), [&](int32_t row, int32_t column, float& even, float& odd) {
         const float2 sum = *reinterpret_cast<const float2*>(weight<float>(unit, row) + column);
         even = numerics::add_rn(sum.x, even);
         odd = numerics::add_rn(sum.y, odd);
       });
     } else {
-      for_each_element<true>(unit, d, ids(unit), INT32_MAX, words, [&](int32_t row, int32_t column, float& value) {
-        const GradientOutput from = place(unit, row, column);
-        if (from.data != nullptr) value = numerics::add_rn(*static_cast<const float*>(from.data), value);
-      });
+      for_each_element<Fragment, true>(unit, d, ids(unit), INT32_MAX, words,
+                                       [&](int32_t row, int32_t column, float& value) {
+                                         const GradientOutput from = place(unit, row, column);
+                                         if (from.data != nullptr)
+                                           value = numerics::add_rn(*static_cast<const float*>(from.data), value);
+                                       });
     }
   }
 
@@ -175,22 +186,23 @@ struct WeightSink {
   template <int kAccumulators>
   __device__ __forceinline__ void finish(const Unit& unit, float (&d)[2][kAccumulators]) const {
     if (!in_pairs(unit, 2 * kAccumulators)) {
-      for_each_element<false>(unit, d, ids(unit), INT32_MAX, words, [&](int32_t row, int32_t column, float value) {
-        const GradientOutput to = place(unit, row, column);
-        if (to.data == nullptr) return;
-        if (to.dtype == ISOBIT_FP32) {
-          *static_cast<float*>(to.data) = numerics::canonical_nan(value);
-        } else {
-          *static_cast<uint16_t*>(to.data) = numerics::bf16_from_float(value);
-        }
-      });
+      for_each_element<Fragment, false>(unit, d, ids(unit), INT32_MAX, words,
+                                        [&](int32_t row, int32_t column, float value) {
+                                          const GradientOutput to = place(unit, row, column);
+                                          if (to.data == nullptr) return;
+                                          if (to.dtype == ISOBIT_FP32) {
+                                            *static_cast<float*>(to.data) = numerics::canonical_nan(value);
+                                          } else {
+                                            *static_cast<uint16_t*>(to.data) = numerics::bf16_from_float(value);
+                                          }
+                                        });
     } else if (job.p.d_weight.dtype == ISOBIT_FP32) {
-      for_each_pair(unit, d, ids(unit), [&](int32_t row, int32_t column, float even, float odd) {
+      for_each_pair<Fragment>(unit, d, ids(unit), [&](int32_t row, int32_t column, float even, float odd) {
         *reinterpret_cast<float2*>(weight<float>(unit, row) + column) =
             make_float2(numerics::canonical_nan(even), numerics::canonical_nan(odd));
       });
     } else {
-      for_each_pair(unit, d, ids(unit), [&](int32_t row, int32_t column, float even, float odd) {
+      for_each_pair<Fragment>(unit, d, ids(unit), [&](int32_t row, int32_t column, float even, float odd) {
         const float pair[2] = {even, odd};
         *reinterpret_cast<uint32_t*>(weight<uint16_t>(unit, row) + column) = device::Words<numerics::Bf16>::pack(pair);
       });
@@ -224,4 +236,4 @@ struct WeightSink {
   }
 };
 
-}  // namespace isobit::linear_logp::sm90
+}  // namespace isobit::linear_logp::cuda

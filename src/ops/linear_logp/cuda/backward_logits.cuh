@@ -4,10 +4,10 @@
 #pragma once
 
 #include "ops/linear_logp/cuda/backward_row.cuh"
+#include "ops/linear_logp/cuda/backward_sums.cuh"
 #include "ops/linear_logp/cuda/fragment.cuh"
-#include "ops/linear_logp/sm90/backward_sums.cuh"
 
-namespace isobit::linear_logp::sm90 {
+namespace isobit::linear_logp::cuda {
 
 // gradient_of_logit for |z| <= kPlainLimit; c is NaN where the row's dz are.
 template <bool kEntropy>
@@ -25,9 +25,9 @@ __device__ __forceinline__ float plain_gradient(const GradientRow& g, float c, f
   return numerics::mul_rn(term, numerics::fma_rn(-g.h, log_p, c));
 }
 
-template <bool kEntropy>
+template <class Fragment, int kColumns, bool kEntropy>
 struct LogitsSink {
-  static constexpr int kAccumulators = ProductConfig::kWide / 2;
+  static constexpr int kAccumulators = kColumns / 2;
   using Sums = float[2][kAccumulators];
 
   const BackwardJob& job;
@@ -40,9 +40,8 @@ struct LogitsSink {
   static __device__ __forceinline__ bool has_addend() { return false; }
 
   __device__ __forceinline__ void finish(const Unit& unit, Sums& d) const {
-    const bool whole = unit.column + ProductConfig::kWide <= job.ids_of(unit.slice);
-    if (__all_sync(cuda::kWarp,
-                   whole && cuda::has_plain_logits(job.p.forward) && cuda::all_plain(d[0]) && cuda::all_plain(d[1]))) {
+    const bool whole = unit.column + kColumns <= job.ids_of(unit.slice);
+    if (__all_sync(kWarp, whole && has_plain_logits(job.p.forward) && all_plain(d[0]) && all_plain(d[1]))) {
       store_plain(unit, d);
     } else {
       store_any(unit, d);
@@ -67,7 +66,7 @@ struct LogitsSink {
     for (int m = 0; m < 2; ++m) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const int32_t row = first_row_of(unit) + 64 * m + 8 * h;
+        const int32_t row = first_row_of<Fragment>(unit) + Fragment::kBlockRows * m + 8 * h;
         const GradientRow g = gradient(row);
         const float c = g.nan ? numerics::bits_float(numerics::kNanBits) : g.c;
         // Neighbouring lanes exchange words, so that a quad stores 32 bytes side by side.
@@ -82,7 +81,7 @@ struct LogitsSink {
                                    plain_gradient<kEntropy>(g, c, d[m][4 * (j + i) + 2 * h + 1])};
             word[i] = row < rows ? device::Words<numerics::Bf16>::pack(pair) : 0;
           }
-          const uint32_t other = __shfl_xor_sync(cuda::kWarp, q % 2 == 0 ? word[1] : word[0], 1);
+          const uint32_t other = __shfl_xor_sync(kWarp, q % 2 == 0 ? word[1] : word[0], 1);
           *reinterpret_cast<uint2*>(to + 8 * j) =
               make_uint2(q % 2 == 0 ? word[0] : other, q % 2 == 0 ? other : word[1]);
         }
@@ -93,14 +92,13 @@ struct LogitsSink {
   __device__ __forceinline__ void store_any(const Unit& unit, Sums& d) const {
     const Params& p = job.p.forward;
     const int32_t ids = job.ids_of(unit.slice);
-    for_each_element<false>(
-        unit, d, unit.row + ProductConfig::kRows, job.slice_pitch, words, [&](int32_t row, int32_t column, float t) {
+    for_each_element<Fragment, false>(
+        unit, d, unit.row + kTileRows, job.slice_pitch, words, [&](int32_t row, int32_t column, float t) {
           if (column >= job.slice_pitch) return;
           uint16_t value = 0;
           if (row < rows && column < ids) {
             const int64_t call_row = job.row_of[job.first_row + row];
-            value =
-                cuda::dot_gradient<kEntropy>(p, gradient(row), t, id(unit, column), cuda::temperature_at(p, call_row));
+            value = dot_gradient<kEntropy>(p, gradient(row), t, id(unit, column), temperature_at(p, call_row));
           }
           *place(unit, row, column) = value;
         });
@@ -111,13 +109,12 @@ struct LogitsSink {
     const int q = threadIdx.x % 4;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int32_t row = first_row_of(unit) + 64 * (i / 2) + 8 * (i % 2);
+      const int32_t row = first_row_of<Fragment>(unit) + Fragment::kBlockRows * (i / 2) + 8 * (i % 2);
       const int64_t number = job.first_row + row;
-      const int64_t offset =
-          row < rows ? cuda::target_at(job.p.forward, job.row_of[number], k) - id(unit, unit.column) : -1;
-      const bool here = offset >= 0 && offset < ProductConfig::kWide && (offset & 7) >> 1 == q;
+      const int64_t offset = row < rows ? target_at(job.p.forward, job.row_of[number], k) - id(unit, unit.column) : -1;
+      const bool here = offset >= 0 && offset < kColumns && (offset & 7) >> 1 == q;
       // About one tile in forty holds a target of a given warp.
-      if (!__any_sync(cuda::kWarp, here)) continue;
+      if (!__any_sync(kWarp, here)) continue;
       float t = 0.0f;
 #pragma unroll
       for (int j = 0; j < kAccumulators / 4; ++j) {
@@ -129,4 +126,4 @@ struct LogitsSink {
   }
 };
 
-}  // namespace isobit::linear_logp::sm90
+}  // namespace isobit::linear_logp::cuda
