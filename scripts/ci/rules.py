@@ -102,7 +102,7 @@ def room_shape(root: Path) -> list[str]:
     return problems
 
 
-INTERPRETER_HEADERS = ("ptx/runtime/emulation.h", "core/test/nvfp4_emulated.h")
+INTERPRETER_HEADERS = ("ptx/runtime/emulation.h", "nvfp4/test/emulated.h")
 
 
 def room_runs_in_the_interpreter(root: Path) -> list[str]:

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/nvfp4_view.h"
 #include "isobit/nvfp4_geglu.h"
 #include "numerics/gelu.h"
+#include "nvfp4/view.h"
 
 namespace isobit::nvfp4_geglu {
 

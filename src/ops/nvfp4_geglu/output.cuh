@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "device/nvfp4_encode.cuh"
 #include "numerics/nvfp4_block.h"
 #include "numerics/scale_layout.h"
+#include "nvfp4/encode.cuh"
 #include "ops/nvfp4_geglu/contract.h"
 
 namespace isobit::nvfp4_geglu {

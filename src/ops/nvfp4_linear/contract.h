@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/nvfp4_view.h"
 #include "isobit/nvfp4_linear.h"
+#include "nvfp4/view.h"
 
 namespace isobit::nvfp4_linear {
 

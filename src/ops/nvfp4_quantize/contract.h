@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "core/nvfp4_view.h"
 #include "isobit/nvfp4_quantize.h"
+#include "nvfp4/view.h"
 
 namespace isobit::nvfp4_quantize {
 

@@ -1,6 +1,6 @@
 #include "ops/nvfp4_geglu/cpu/kernel.h"
 
-#include "cpu/nvfp4_product.h"
+#include "nvfp4/cpu_product.h"
 #include "ops/nvfp4_geglu/epilogue.h"
 
 namespace isobit::nvfp4_geglu::cpu {

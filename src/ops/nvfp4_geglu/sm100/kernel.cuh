@@ -1,4 +1,4 @@
-// nvfp4_geglu with the block-scaled matrix instructions (device/scaled_tile.cuh): tiles of 128 rows x 256 weight rows,
+// nvfp4_geglu with the block-scaled matrix instructions (nvfp4/scaled_tile.cuh): tiles of 128 rows x 256 weight rows,
 // which are 128 outputs. A finishing thread has one row and 64 outputs, four whole blocks: nothing is exchanged.
 //
 //   128 sums: gate, up, gate, up, ... -> * scales -> gelu(gate) up -> largest of 16 -> scale, 16 codes
@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include "device/nvfp4_encode.cuh"
-#include "device/scaled_tile.cuh"
 #include "numerics/scale_layout.h"
+#include "nvfp4/encode.cuh"
+#include "nvfp4/scaled_tile.cuh"
 #include "ops/nvfp4_geglu/epilogue.h"
 
 namespace isobit::nvfp4_geglu::sm100 {

@@ -1,4 +1,4 @@
-// nvfp4_geglu with mma.sync: one thread block per tile of 128 rows x 128 weight rows (device/nvfp4_tile.cuh), which are
+// nvfp4_geglu with mma.sync: one thread block per tile of 128 rows x 128 weight rows (nvfp4/tile.cuh), which are
 // 64 outputs. Gate and up of an output are neighbours in one thread's fragment:
 //
 //   sums (gate, up) -> * 2^16 -> * scales -> gelu(gate) up -> largest of 16 within 4 lanes -> scale, 16 codes
@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "device/nvfp4_tile.cuh"
+#include "nvfp4/tile.cuh"
 #include "ops/nvfp4_geglu/epilogue.h"
 
 namespace isobit::nvfp4_geglu::sm80 {

@@ -1,8 +1,8 @@
 // Instantiates and launches the __global__ functions of kernel.cuh: their device code is compiled here.
 #include "ops/nvfp4_geglu/sm80/launch.h"
 
-#include "core/nvfp4_launch.h"
-#include "core/scaled_launch.h"
+#include "nvfp4/scaled_launch.h"
+#include "nvfp4/tile_launch.h"
 #include "ops/nvfp4_geglu/sm80/kernel.cuh"
 
 namespace isobit::nvfp4_geglu::sm80 {

@@ -1,4 +1,4 @@
-// nvfp4_geglu with WGMMA: the pipeline of device/nvfp4_wgmma.cuh, whose thread has gate and up of an output beside each
+// nvfp4_geglu with WGMMA: the pipeline of nvfp4/wgmma.cuh, whose thread has gate and up of an output beside each
 // other, then
 //
 //   multiplying warpgroup: sums ── * scales ── gelu(gate) up ── fp32 ──> staging [tokens x 32 outputs] of the group
@@ -10,7 +10,7 @@
 //   free[group]    the three spare warps           the group
 #pragma once
 
-#include "device/nvfp4_wgmma.cuh"
+#include "nvfp4/wgmma.cuh"
 #include "ops/nvfp4_geglu/epilogue.h"
 #include "ops/nvfp4_geglu/output.cuh"
 

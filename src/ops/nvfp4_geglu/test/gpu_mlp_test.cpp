@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "core/test/nvfp4_operands.h"
 #include "isobit/nvfp4_geglu.h"
 #include "isobit/nvfp4_linear.h"
 #include "isobit/nvfp4_quantize.h"
 #include "numerics/bf16.h"
+#include "nvfp4/test/operands.h"
 
 namespace isobit::nvfp4_geglu::test {
 namespace {

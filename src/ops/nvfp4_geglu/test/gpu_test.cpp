@@ -1,7 +1,7 @@
 // The kernels on a GPU, against the CPU backend byte for byte (compute capability 9.0).
 #include <gtest/gtest.h>
 
-#include "core/test/nvfp4_gpu.h"
+#include "nvfp4/test/gpu.h"
 #include "ops/nvfp4_geglu/test/problem.h"
 
 namespace isobit::nvfp4_geglu::test {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/test/nvfp4_calls.h"
 #include "isobit/nvfp4_geglu.h"
+#include "nvfp4/test/calls.h"
 
 namespace isobit::nvfp4_geglu::test {
 

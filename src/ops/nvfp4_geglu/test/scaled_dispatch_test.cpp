@@ -1,7 +1,7 @@
 // Which calls the block-scaled kernels take, and how they are launched, with mocked devices.
 #include <gtest/gtest.h>
 
-#include "core/test/scaled_dispatch.h"
+#include "nvfp4/test/scaled_dispatch.h"
 #include "ops/nvfp4_geglu/test/problem.h"
 
 namespace isobit::nvfp4_geglu::test {

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <string>
 
-#include "core/test/nvfp4_emulated.h"
+#include "nvfp4/test/emulated.h"
 #include "ops/nvfp4_geglu/test/problem.h"
 #include "ptx/runtime/emulation.h"
 

@@ -2,8 +2,8 @@
 // sums that are exact in fp32. Written before any such GPU was at hand; on other GPUs there is nothing to run.
 #include <gtest/gtest.h>
 
-#include "core/scaled_launch.h"
-#include "core/test/nvfp4_gpu.h"
+#include "nvfp4/scaled_launch.h"
+#include "nvfp4/test/gpu.h"
 #include "ops/nvfp4_geglu/test/problem.h"
 
 namespace isobit::nvfp4_geglu::test {

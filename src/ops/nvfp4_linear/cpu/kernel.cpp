@@ -1,7 +1,7 @@
 #include "ops/nvfp4_linear/cpu/kernel.h"
 
-#include "cpu/nvfp4_product.h"
 #include "numerics/bf16.h"
+#include "nvfp4/cpu_product.h"
 #include "ops/nvfp4_linear/epilogue.h"
 
 namespace isobit::nvfp4_linear::cpu {

@@ -1,4 +1,4 @@
-// nvfp4_linear with the block-scaled matrix instructions (device/scaled_tile.cuh): tiles of 128 rows x 256 columns. A
+// nvfp4_linear with the block-scaled matrix instructions (nvfp4/scaled_tile.cuh): tiles of 128 rows x 256 columns. A
 // finishing thread has 128 neighbouring outputs of one row:
 //
 //   sum -> * alpha -> bf16 or fp32 -> global memory, 16 bytes at a time where they are aligned
@@ -8,9 +8,9 @@
 #include <type_traits>
 
 #include "device/ptx/convert.cuh"
-#include "device/scaled_tile.cuh"
 #include "numerics/bf16.h"
 #include "numerics/fp32.h"
+#include "nvfp4/scaled_tile.cuh"
 #include "ops/nvfp4_linear/epilogue.h"
 
 namespace isobit::nvfp4_linear::sm100 {

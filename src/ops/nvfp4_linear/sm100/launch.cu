@@ -1,7 +1,7 @@
 // Instantiates and launches the __global__ functions of kernel.cuh: their device code is compiled here.
 #include "ops/nvfp4_linear/sm100/launch.h"
 
-#include "core/scaled_launch.h"
+#include "nvfp4/scaled_launch.h"
 #include "ops/nvfp4_linear/sm100/kernel.cuh"
 
 namespace isobit::nvfp4_linear::sm100 {

@@ -1,4 +1,4 @@
-// nvfp4_linear with mma.sync: one thread block per tile of 128 rows x 128 columns (device/nvfp4_tile.cuh), then
+// nvfp4_linear with mma.sync: one thread block per tile of 128 rows x 128 columns (nvfp4/tile.cuh), then
 //
 //   sum * 2^16 -> * alpha -> bf16 or fp32 -> global memory, two neighbours at a time where they are aligned
 //
@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "device/elements.cuh"
-#include "device/nvfp4_tile.cuh"
+#include "nvfp4/tile.cuh"
 #include "ops/nvfp4_linear/epilogue.h"
 
 namespace isobit::nvfp4_linear::sm80 {

@@ -1,4 +1,4 @@
-// nvfp4_linear with WGMMA: the pipeline of device/nvfp4_wgmma.cuh, whose thread has two neighbouring outputs of a token
+// nvfp4_linear with WGMMA: the pipeline of nvfp4/wgmma.cuh, whose thread has two neighbouring outputs of a token
 // beside each other, then
 //
 //   sums ── * alpha ── bf16 or fp32 ──> global memory, two neighbours at a time where they are aligned
@@ -7,7 +7,7 @@
 #pragma once
 
 #include "device/elements.cuh"
-#include "device/nvfp4_wgmma.cuh"
+#include "nvfp4/wgmma.cuh"
 #include "ops/nvfp4_linear/epilogue.h"
 
 namespace isobit::nvfp4_linear::sm90 {

@@ -1,7 +1,7 @@
 // The mma.sync and WGMMA kernels in the PTX interpreter, against the CPU backend byte for byte: no GPU needed.
 #include <gtest/gtest.h>
 
-#include "core/test/nvfp4_emulated.h"
+#include "nvfp4/test/emulated.h"
 #include "ops/nvfp4_linear/test/problem.h"
 
 namespace isobit::nvfp4_linear::test {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/test/nvfp4_emulated.h"
 #include "numerics/bits.h"
+#include "nvfp4/test/emulated.h"
 #include "ops/nvfp4_linear/test/problem.h"
 #include "ptx/runtime/emulation.h"
 

@@ -10,13 +10,13 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "device/nvfp4_encode.cuh"
 #include "device/ptx/convert.cuh"
 #include "numerics/bf16.h"
 #include "numerics/fp16.h"
 #include "numerics/fp32.h"
 #include "numerics/nvfp4_block.h"
 #include "numerics/scale_layout.h"
+#include "nvfp4/encode.cuh"
 #include "ops/nvfp4_quantize/cuda/plan.h"
 
 namespace isobit::nvfp4_quantize::cuda {

@@ -13,13 +13,13 @@
 
 #include <cstdint>
 
-#include "device/nvfp4_decode.cuh"
-#include "device/nvfp4_tile.h"
 #include "device/ptx/memory.cuh"
 #include "device/ptx/mma_sync.cuh"
 #include "numerics/bf16.h"
 #include "numerics/ieee.h"
 #include "numerics/scale_layout.h"
+#include "nvfp4/decode.cuh"
+#include "nvfp4/tile.h"
 
 namespace isobit::device {
 

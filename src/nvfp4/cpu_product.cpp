@@ -1,4 +1,4 @@
-#include "cpu/nvfp4_product.h"
+#include "nvfp4/cpu_product.h"
 
 #include "numerics/bf16.h"
 #include "numerics/e2m1.h"

@@ -1,11 +1,11 @@
-// Host side of the kernels on device/scaled_tile.cuh (SM100, SM103, SM110).
+// Host side of the kernels on nvfp4/scaled_tile.cuh (SM100, SM103, SM110).
 #pragma once
 
 #include <cstdint>
 
-#include "core/nvfp4_view.h"
 #include "core/runtime.h"
-#include "device/scaled_tile.h"
+#include "nvfp4/scaled_tile.h"
+#include "nvfp4/view.h"
 
 namespace isobit {
 

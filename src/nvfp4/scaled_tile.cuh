@@ -26,7 +26,7 @@
 #include "device/ptx/tcgen05.cuh"
 #include "device/ptx/tma.cuh"
 #include "device/ring.cuh"
-#include "device/scaled_tile.h"
+#include "nvfp4/scaled_tile.h"
 
 namespace isobit::device {
 

@@ -1,4 +1,4 @@
-#include "core/nvfp4_view.h"
+#include "nvfp4/view.h"
 
 #include <cmath>
 #include <cstdio>

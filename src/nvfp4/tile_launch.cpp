@@ -1,4 +1,4 @@
-#include "core/nvfp4_launch.h"
+#include "nvfp4/tile_launch.h"
 
 namespace isobit {
 namespace {

@@ -1,11 +1,11 @@
-// Host side of the kernels on device/nvfp4_tile.cuh.
+// Host side of the kernels on nvfp4/tile.cuh.
 #pragma once
 
 #include <cstdint>
 
-#include "core/nvfp4_view.h"
 #include "core/runtime.h"
-#include "device/nvfp4_tile.h"
+#include "nvfp4/tile.h"
+#include "nvfp4/view.h"
 
 namespace isobit {
 

@@ -1,4 +1,4 @@
-#include "core/nvfp4_wgmma_launch.h"
+#include "nvfp4/wgmma_launch.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "core/test/nvfp4_operands.h"
+#include "nvfp4/test/operands.h"
 
 #include <algorithm>
 #include <cmath>

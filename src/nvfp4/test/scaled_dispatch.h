@@ -10,8 +10,8 @@
 
 #include "core/build_config.h"
 #include "core/test/launch_recorder.h"
-#include "core/test/nvfp4_calls.h"
-#include "device/scaled_tile.h"
+#include "nvfp4/scaled_tile.h"
+#include "nvfp4/test/calls.h"
 
 namespace isobit::test {
 

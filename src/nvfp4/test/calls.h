@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/test/nvfp4_operands.h"
+#include "nvfp4/test/operands.h"
 
 namespace isobit::test {
 

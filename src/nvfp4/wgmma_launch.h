@@ -1,13 +1,13 @@
-// Host side of the kernels on device/nvfp4_wgmma.cuh.
+// Host side of the kernels on nvfp4/wgmma.cuh.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
 #include "core/kernel_table.h"
-#include "core/nvfp4_view.h"
 #include "core/runtime.h"
-#include "device/nvfp4_wgmma.h"
+#include "nvfp4/view.h"
+#include "nvfp4/wgmma.h"
 
 namespace isobit {
 

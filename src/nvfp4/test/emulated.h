@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/test/nvfp4_calls.h"
+#include "nvfp4/test/calls.h"
 #include "ptx/runtime/emulation.h"
 
 namespace isobit::test {

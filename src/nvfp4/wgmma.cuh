@@ -15,9 +15,6 @@
 
 #include <cstdint>
 
-#include "device/nvfp4_decode.cuh"
-#include "device/nvfp4_tile.h"
-#include "device/nvfp4_wgmma.h"
 #include "device/ptx/convert.cuh"
 #include "device/ptx/memory.cuh"
 #include "device/ptx/registers.cuh"
@@ -28,6 +25,9 @@
 #include "device/ring.cuh"
 #include "device/wgmma_descriptor.h"
 #include "numerics/scale_layout.h"
+#include "nvfp4/decode.cuh"
+#include "nvfp4/tile.h"
+#include "nvfp4/wgmma.h"
 
 namespace isobit::device {
 

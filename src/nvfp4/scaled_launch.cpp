@@ -1,4 +1,4 @@
-#include "core/scaled_launch.h"
+#include "nvfp4/scaled_launch.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -4,7 +4,7 @@
 #include <initializer_list>
 
 #include "core/test/device_arena.h"
-#include "core/test/nvfp4_calls.h"
+#include "nvfp4/test/calls.h"
 
 namespace isobit::test {
 

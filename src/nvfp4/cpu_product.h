@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "core/kernel_table.h"
-#include "core/nvfp4_view.h"
 #include "cpu/mma/multiply_tile.h"
 #include "cpu/parallel_for.h"
+#include "nvfp4/view.h"
 
 namespace isobit::cpu {
 
