@@ -2,6 +2,8 @@
 set(ISOBIT_ENABLE_CUDA AUTO CACHE STRING "ON, OFF, or AUTO: on when nvcc is found")
 set_property(CACHE ISOBIT_ENABLE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(ISOBIT_CUDA_ARCHS all CACHE STRING "Compute capabilities to build, for example \"90;100\", or all")
+set(ISOBIT_TVM_FFI AUTO CACHE STRING "Shim for Python: ON, OFF, or AUTO: built when apache-tvm-ffi is installed")
+set_property(CACHE ISOBIT_TVM_FFI PROPERTY STRINGS AUTO ON OFF)
 option(ISOBIT_BUILD_TESTS "Build the test programs" ${PROJECT_IS_TOP_LEVEL})
 option(ISOBIT_BUILD_CLI "Build the command line" ${PROJECT_IS_TOP_LEVEL})
 option(ISOBIT_BUILD_BENCH "Build the benchmark programs of the CPU backend" OFF)

@@ -11,7 +11,8 @@ from ._library import check, library
 from ._tensor import view
 
 
-def _make(kind, arrays: dict, gelu: str, *, round_gelu: bool, kernel: str | None, threads: int):
+def make(kind, arrays: dict, gelu: str, *, round_gelu: bool, kernel: str | None = None, threads: int = 0, view=view):
+    """The args struct of a call; `view` makes an isobit_tensor of a name and an array."""
     args = start(kind, kernel, threads)
     args.gelu, args.round_gelu = code(GELU, "gelu", gelu), int(round_gelu)
     for name, array in arrays.items():
@@ -48,7 +49,7 @@ def geglu(
         InvalidArgumentError (a ValueError), Error: the library's message. TypeError: not an array of a known dtype.
     """
     out = np.empty(gate.shape, gate.dtype) if out is None else out
-    args = _make(
+    args = make(
         GegluForwardArgs,
         {"gate": gate, "up": up, "out": out},
         gelu,
@@ -83,7 +84,7 @@ def geglu_backward(
     d_gate = np.empty(gate.shape, gate.dtype) if d_gate is None else d_gate
     d_up = np.empty(gate.shape, gate.dtype) if d_up is None else d_up
     arrays = {"gate": gate, "up": up, "d_out": d_out, "d_gate": d_gate, "d_up": d_up}
-    args = _make(GegluBackwardArgs, arrays, gelu, round_gelu=round_gelu, kernel=kernel, threads=threads)
+    args = make(GegluBackwardArgs, arrays, gelu, round_gelu=round_gelu, kernel=kernel, threads=threads)
     args.in_place = int(in_place)
     check(library.isobit_geglu_backward(ctypes.byref(args), None))
     return d_gate, d_up

@@ -59,9 +59,14 @@ class InvalidArgumentError(Error, ValueError):
     """An argument breaks a rule of the operator's contract."""
 
 
+def class_of(status: int) -> type[Error]:
+    """The exception class of a status other than ISOBIT_OK."""
+    return InvalidArgumentError if status == 1 else Error
+
+
 def check(status: int) -> None:
     """Raises for any status but ISOBIT_OK (0). Nothing was launched or written then."""
     if status == 0:
         return
     message = library.isobit_last_error().decode() or library.isobit_status_string(status).decode()
-    raise (InvalidArgumentError if status == 1 else Error)(status, message)
+    raise class_of(status)(status, message)

@@ -37,8 +37,8 @@ _PER_TARGET = ("logp", "rank", "target_logit")
 _WANTED = (*_PER_TARGET, "lse", "entropy")
 
 
-def outputs_of(target: np.ndarray, want: Sequence[str], top: int) -> LinearLogp:
-    """New arrays for the outputs in `want`."""
+def outputs_of(target, want: Sequence[str], top: int, empty=np.empty) -> LinearLogp:
+    """New arrays for the outputs in `want`; `empty` makes one of a shape and a dtype."""
     for name in want:
         if name not in _WANTED:
             raise ValueError(f"want: expected names out of {', '.join(_WANTED)}, got {name!r}")
@@ -46,23 +46,23 @@ def outputs_of(target: np.ndarray, want: Sequence[str], top: int) -> LinearLogp:
     made: dict[str, np.ndarray] = {}
     for name in want:
         shape = target.shape if name in _PER_TARGET else (rows,)
-        made[name] = np.empty(shape, np.int32 if name == "rank" else np.float32)
+        made[name] = empty(shape, np.int32 if name == "rank" else np.float32)
     if top:
-        made["top_id"] = np.empty((rows, top), np.int32)
-        made["top_logp"] = np.empty((rows, top), np.float32)
+        made["top_id"] = empty((rows, top), np.int32)
+        made["top_logp"] = empty((rows, top), np.float32)
     return LinearLogp(**made)
 
 
 def fill(args: LinearLogpArgs, hidden, weight, target, outputs, *, bias=None, temperature, softcap, ignore_index,
-         vocab_size, first_id=0) -> None:  # fmt: skip
-    """The arrays and options of a call; they must outlive it."""
+         vocab_size, first_id=0, view=view) -> None:  # fmt: skip
+    """The arrays and options of a call; they must outlive it. `view` makes an isobit_tensor of a name and an array."""
     args.first_id, args.vocab_size = first_id, vocab_size
     args.softcap, args.temperature_value = softcap, 1.0
     args.hidden = view("hidden", hidden)
     args.weight = view("weight", weight)
     args.bias = view("bias", bias)
     args.target = view("target", target)
-    if isinstance(temperature, np.ndarray):
+    if hasattr(temperature, "__len__"):
         args.temperature = view("temperature", temperature)
     else:
         args.temperature_value = temperature

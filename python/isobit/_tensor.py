@@ -10,31 +10,37 @@ _DTYPES = {"uint16": BF16, "bfloat16": BF16, "float16": FP16, "float32": FP32, "
            "uint8": UINT8}  # fmt: skip
 
 
-def view(name: str, array: np.ndarray | None) -> Tensor:
-    """The array as a view of its own memory; None gives an absent tensor. The array must outlive the call.
+def describe(name: str, array, address: int, device_type: int, device_id: int = 0) -> Tensor:
+    """The view of an array with NumPy's dtype, shape and strides. The array must outlive the call.
 
-    bfloat16 is uint16 (its bits) or a NumPy extension type called bfloat16. Raises TypeError for anything that is not
-    an array of a known dtype and ValueError for strides that are not whole elements.
+    bfloat16 is uint16 (its bits) or a NumPy extension type called bfloat16. Raises TypeError for an unknown dtype and
+    ValueError for strides that are not whole elements.
     """
-    tensor = Tensor()
-    if array is None:
-        return tensor
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name}: expected a NumPy array, got {type(array).__name__}")
     if array.dtype.name not in _DTYPES or not array.dtype.isnative:
         raise TypeError(f"{name}: expected one of {', '.join(_DTYPES)}, got {array.dtype}")
     if array.ndim > 4:
         raise ValueError(f"{name}: expected at most 4 dimensions, got {array.ndim}")
     if any(stride % array.itemsize for stride in array.strides):
         raise ValueError(f"{name}: expected strides of whole elements, got {array.strides} bytes")
-    tensor.data = array.ctypes.data
+    tensor = Tensor()
+    tensor.data = address
     tensor.dtype = _DTYPES[array.dtype.name]
-    tensor.device_type = CPU
+    tensor.device_type = device_type
+    tensor.device_id = device_id
     tensor.rank = array.ndim
     for i in range(array.ndim):
         tensor.shape[i] = array.shape[i]
         tensor.stride[i] = array.strides[i] // array.itemsize
     return tensor
+
+
+def view(name: str, array: np.ndarray | None) -> Tensor:
+    """describe() of a NumPy array; None gives an absent tensor. Raises TypeError for anything else as well."""
+    if array is None:
+        return Tensor()
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name}: expected a NumPy array, got {type(array).__name__}")
+    return describe(name, array, array.ctypes.data, CPU)
 
 
 def aligned_bytes(count: int) -> np.ndarray:

@@ -1,41 +1,31 @@
-"""isobit's operators under JAX, on the CPU: geglu and linear_logp with their gradients, under jit, grad and vmap.
+"""isobit's operators under JAX: geglu and linear_logp with their gradients, under jit, grad and vmap.
 
-The calls go to the host through jax.pure_callback, so arrays of a GPU are refused rather than moved. bfloat16 arrays
-are jax.numpy.bfloat16.
+With the packages apache-tvm-ffi and jax-tvm-ffi (`pip install isobit[jax]`) they are custom calls of XLA on the CPU and
+on CUDA devices, on XLA's stream; without them the CPU is served through jax.pure_callback, and GPUs are refused. Both
+ways write the bytes of the NumPy calls. bfloat16 arrays are jax.numpy.bfloat16.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
-from . import _geglu, _linear_logp, _linear_logp_backward
 from ._linear_logp import LinearLogp
+from ._shim import shim
+
+if shim is not None and importlib.util.find_spec("jax_tvm_ffi") is not None:
+    from . import _jax_ffi as _calls
+else:
+    from . import _jax_host as _calls
 
 __all__ = ["geglu", "linear_logp"]
 
 
-def _on_the_host(function, shapes, *arrays, vmap_method: str):
-    if jax.default_backend() != "cpu":
-        raise NotImplementedError(f"isobit.jax: expected the CPU backend of JAX, got {jax.default_backend()}")
-
-    def call(*views):
-        return function(*(None if view is None else np.asarray(view) for view in views))
-
-    return jax.pure_callback(call, shapes, *arrays, vmap_method=vmap_method)
-
-
-def _like(array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(array.shape, array.dtype)
-
-
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
 def _gated(gate, up, gelu, round_gelu):
-    call = functools.partial(_geglu.geglu, gelu=gelu, round_gelu=round_gelu)
-    return _on_the_host(call, _like(gate), gate, up, vmap_method="broadcast_all")
+    return _calls.geglu(gate, up, gelu, round_gelu)
 
 
 def _gated_forward(gate, up, gelu, round_gelu):
@@ -43,9 +33,7 @@ def _gated_forward(gate, up, gelu, round_gelu):
 
 
 def _gated_backward(gelu, round_gelu, kept, d_out):
-    gate, up = kept
-    call = functools.partial(_geglu.geglu_backward, gelu=gelu, round_gelu=round_gelu)
-    return _on_the_host(call, (_like(gate), _like(up)), d_out, gate, up, vmap_method="broadcast_all")
+    return _calls.geglu_backward(d_out, *kept, gelu, round_gelu)
 
 
 _gated.defvjp(_gated_forward, _gated_backward)
@@ -65,39 +53,19 @@ def geglu(gate: jax.Array, up: jax.Array, *, gelu: str, round_gelu: bool = False
     return _gated(gate, up, gelu, round_gelu)
 
 
-def _score(options, hidden, weight, target, bias):
-    found = _linear_logp.linear_logp(hidden, weight, target, bias=bias, want=("logp", "lse", "entropy"), **options)
-    return found.logp, found.lse, found.entropy
-
-
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _head(options, hidden, weight, target, bias):
-    per_row = jax.ShapeDtypeStruct(hidden.shape[:1], jnp.float32)
-    shapes = (jax.ShapeDtypeStruct(target.shape, jnp.float32), per_row, per_row)
-    call = functools.partial(_score, dict(options))
-    return _on_the_host(call, shapes, hidden, weight, target, bias, vmap_method="sequential")
+    return _calls.linear_logp(dict(options), hidden, weight, target, bias)
 
 
 def _head_forward(options, hidden, weight, target, bias):
-    return _head(options, hidden, weight, target, bias), (hidden, weight, target, bias)
-
-
-def _gradients(options, dtypes, hidden, weight, target, bias, *upstream):
-    want = ("hidden", "weight", "bias") if bias is not None else ("hidden", "weight")
-    names = ("d_logp", "d_lse", "d_entropy")
-    found = _linear_logp_backward.linear_logp_backward(
-        hidden, weight, target, bias=bias, want=want, subtract_p=True, **dict(zip(names, upstream)), **options
-    )
-    return tuple(array.astype(dtype) for array, dtype in zip(found, dtypes) if array is not None)
+    outputs, saved = _calls.linear_logp_save(dict(options), hidden, weight, target, bias)
+    return outputs, (hidden, weight, target, bias, saved)
 
 
 def _head_backward(options, kept, upstream):
-    hidden, weight, target, bias = kept
-    inputs = [array for array in (hidden, weight, bias) if array is not None]
-    call = functools.partial(_gradients, dict(options), [array.dtype for array in inputs])
-    found = _on_the_host(call, tuple(map(_like, inputs)), hidden, weight, target, bias, *upstream,
-                         vmap_method="sequential")  # fmt: skip
-    return found[0], found[1], None, found[2] if bias is not None else None
+    d_hidden, d_weight, *d_bias = _calls.linear_logp_backward(dict(options), *kept, upstream)
+    return d_hidden, d_weight, None, d_bias[0] if d_bias else None
 
 
 _head.defvjp(_head_forward, _head_backward)
@@ -127,7 +95,7 @@ def linear_logp(
         vocab_size: number of weight rows that exist; 0: all.
 
     Returns:
-        LinearLogp with logp (target's shape), lse [N] and entropy [N] in float32. What is not used costs no gradient.
+        LinearLogp with logp (target's shape), lse [N] and entropy [N] in float32.
     """
     options = {"temperature": temperature, "softcap": softcap, "ignore_index": ignore_index, "vocab_size": vocab_size}
     return LinearLogp(*_head(tuple(options.items()), hidden, weight, target, bias))

@@ -74,9 +74,9 @@ def symbol_problems(declared: set[str], exported: set[str]) -> list[str]:
     return missing + [f"{name} is exported, not declared" for name in sorted(exported - declared)]
 
 
-def needed_problems(readelf: str) -> list[str]:
-    """The library may need the C and C++ runtimes and OpenMP's, nothing else."""
-    allowed = ("libc.so", "libm.so", "libstdc++.so", "libgcc_s.so", "libgomp.so", "ld-linux")
+def needed_problems(readelf: str, more: tuple[str, ...] = ()) -> list[str]:
+    """The library may need the C and C++ runtimes and OpenMP's, and more by name."""
+    allowed = ("libc.so", "libm.so", "libstdc++.so", "libgcc_s.so", "libgomp.so", "ld-linux", *more)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", readelf)
     return [f"needs {name}" for name in needed if not name.startswith(allowed)]
 

@@ -25,6 +25,7 @@ STAGES = [
     ("torch", stages_python.torch_tests, 150),
     ("command-line", stages_check.command_line, 120),
     ("documents", stages_check.documents, 10),
+    ("site", stages_check.site, 10),
     ("headers", stages_check.headers, 30),
     ("symbols", stages_check.symbols, 10),
     ("flags", stages_check.flags, 10),

@@ -85,7 +85,8 @@ def run_tests(result: Result, folder: Path, name: str, *options: str, **keywords
 def build() -> Result:
     """The library for every architecture (with nvcc), command line and tests."""
     result = Result()
-    if build_preset(result, main_preset()):
+    # The environment's Python has apache-tvm-ffi, which the Python package's shim is built with.
+    if build_preset(result, main_preset(), f"-DPython_EXECUTABLE={PYTHON}"):
         steps = (main_build() / ".ninja_log").read_text().count("\n") - 1
         result.note = f"preset {main_preset()}, {steps} steps"
     return result

@@ -118,6 +118,19 @@ def documents() -> Result:
     return result
 
 
+def site() -> Result:
+    """The documentation as HTML: it builds, and every link and anchor leads somewhere."""
+    result = Result()
+    command = [PYTHON, ROOT / "scripts/docs/build_site.py", "--out", BUILD / "site", "--isobit", cli()]
+    result.run("documentation", command)
+    page = BUILD / "site/docs/users.html"
+    page.write_text(page.read_text() + '<a href="nowhere.html">x</a><a href="#nowhere">x</a>')
+    found = subprocess.run([PYTHON, ROOT / "scripts/docs/links.py", BUILD / "site"], capture_output=True, text=True,
+                           check=False).stdout  # fmt: skip
+    result.add("planted links to nowhere are found", [] if found.count("nowhere") == 2 else [found])
+    return result
+
+
 def headers() -> Result:
     """Every header compiles alone: public ones as C11, C++17 and C++20, internal ones as C++20."""
     result = Result()

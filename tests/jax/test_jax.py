@@ -1,4 +1,7 @@
-"""isobit.jax on the CPU: the bytes of the NumPy calls under jit and vmap, gradients against JAX's own."""
+"""isobit.jax: the bytes of the NumPy calls under jit and vmap, gradients against JAX's own.
+
+On the device that JAX takes by default, which is a GPU where there is one; on the CPU without jax-tvm-ffi's calls too.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +10,18 @@ import pytest
 
 import isobit
 import isobit.jax as ij
+from isobit import _jax_ffi, _jax_host
+
+WAYS = [_jax_ffi] + [_jax_host] * (jax.default_backend() == "cpu")
+
+
+@pytest.fixture(params=WAYS, ids=lambda module: module.__name__)
+def way(request, monkeypatch):
+    monkeypatch.setattr(ij, "_calls", request.param)
+
+
+def test_the_calls_of_xla_are_used():
+    assert ij._calls is _jax_ffi
 
 
 def random(*shape, dtype=jnp.bfloat16, seed=0):
@@ -20,7 +35,7 @@ def same_bits(a, b):
 
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.float32])
 @pytest.mark.parametrize("form", ["tanh", "erf"])
-def test_geglu_and_its_gradient_have_the_bytes_of_the_numpy_call(dtype, form):
+def test_geglu_and_its_gradient_have_the_bytes_of_the_numpy_call(way, dtype, form):
     gate, up, d_out = (random(5, 24, dtype=dtype, seed=s) for s in range(3))
     out, pull = jax.vjp(jax.jit(lambda a, b: ij.geglu(a, b, gelu=form)), gate, up)
     assert same_bits(out, isobit.geglu(np.asarray(gate), np.asarray(up), gelu=form))
@@ -43,7 +58,7 @@ def operands(rows=6):
     return random(rows, 48), random(300, 48) / 7, target, random(300, dtype=jnp.float32)
 
 
-def test_linear_logp_has_the_bytes_of_the_numpy_call():
+def test_linear_logp_has_the_bytes_of_the_numpy_call(way):
     hidden, weight, target, bias = operands()
     found = jax.jit(lambda h: ij.linear_logp(h, weight, target, bias=bias, softcap=5.0, temperature=0.7))(hidden)
     arrays = [np.asarray(x) for x in (hidden, weight, target)]
@@ -58,7 +73,7 @@ def test_linear_logp_has_the_bytes_of_the_numpy_call():
 
 
 @pytest.mark.parametrize("with_bias", [True, False])
-def test_gradients_of_linear_logp_are_those_of_jax(with_bias):
+def test_gradients_of_linear_logp_are_those_of_jax(way, with_bias):
     hidden, weight, target, bias = operands()
     d = random(3, 6, dtype=jnp.float32)
 
@@ -82,7 +97,17 @@ def test_gradients_of_linear_logp_are_those_of_jax(with_bias):
         np.testing.assert_allclose(np.asarray(a, np.float32), w, rtol=2**-7, atol=2**-8 * np.abs(w).max())
 
 
-def test_refusals():
+def test_an_ignored_row_and_targets_of_several_ids():
+    hidden, weight, target, _ = operands()
+    target = jnp.stack([target, (target + 7) % 300], 1).at[2].set(-5)
+    for ignored in (-5, None):
+        found = jax.jit(lambda h, t, i=ignored: ij.linear_logp(h, weight, t, ignore_index=i))(hidden, target)
+        expected = isobit.linear_logp(*(np.asarray(x) for x in (hidden, weight, target)), ignore_index=ignored)
+        assert same_bits(found.logp, expected.logp)
+        assert same_bits(found.lse, expected.lse)
+
+
+def test_refusals(way):
     gate = random(2, 4)
     with pytest.raises(ValueError, match="up: expected"):
         ij.geglu(gate, gate[:1], gelu="tanh")

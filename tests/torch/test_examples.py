@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import runpy
 import subprocess
 import sys
@@ -29,6 +30,13 @@ def test_every_example_is_run():
 def test_example(name, capsys):
     runpy.run_path(str(FOLDER / f"{name}.py"))
     assert SAYS[name] in capsys.readouterr().out
+
+
+def test_the_lines_of_the_pages_run():
+    blocks = re.findall(r"^```python\n(.*?)^```$", (FOLDER.parents[1] / "docs/users.md").read_text(), re.M | re.S)
+    assert len(blocks) == 3
+    for text in blocks:
+        exec(compile(text, "docs/users.md", "exec"), {})
 
 
 def test_a_head_over_the_ranks_of_torchrun():

@@ -11,10 +11,10 @@ import torch
 
 from .. import _abi
 from .._library import check
+from .._shim import shim as _shim
 
 _PACK = struct.Struct("=Q80s")  # isobit_tensor: the address, and what follows it
 _TAIL = struct.Struct("=iiii8q")
-put_address = struct.Struct("=Q").pack_into  # the first field of a tensor
 assert _PACK.size == ctypes.sizeof(_abi.Tensor)
 
 _DTYPES = {
@@ -32,6 +32,10 @@ if hasattr(torch, "float4_e2m1fn_x2"):
 _DEVICES = {"cpu": _abi.CPU} if torch.version.hip else {"cpu": _abi.CPU, "cuda": _abi.CUDA}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
+# The TVM-FFI functions read a tensor in C where PyTorch has DLPack's exchange table (2.10, or torch-c-dlpack-ext), with
+# the current stream and PyTorch's allocator. Elsewhere, and without them, the calls below go through ctypes.
+shim = _shim if hasattr(torch.Tensor, "__dlpack_c_exchange_api__") else None
+
 
 @functools.lru_cache(maxsize=4096)
 def _tail(shape: torch.Size, stride: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> bytes:
@@ -48,19 +52,13 @@ def _tail(shape: torch.Size, stride: tuple[int, ...], dtype: torch.dtype, device
     return _TAIL.pack(_DTYPES[dtype], _DEVICES[device.type], device.index or 0, rank, *shape, *pad, *stride, *pad)
 
 
-def put_strided(args: ctypes.Structure, offset: int, name: str, shape, stride, dtype, device) -> None:
-    """Writes the view of a tensor that is described, with a null address."""
-    try:
-        tail = _tail(shape, stride, dtype, device)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from None
-    _PACK.pack_into(args, offset, 0, tail)
-
-
 def put(args: ctypes.Structure, offset: int, name: str, tensor: torch.Tensor) -> None:
     """Writes the view of a tensor to byte `offset` of an args struct. The tensor must outlive the call."""
-    put_strided(args, offset, name, tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
-    put_address(args, offset, tensor.data_ptr())
+    try:
+        tail = _tail(tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
+    _PACK.pack_into(args, offset, tensor.data_ptr(), tail)
 
 
 @functools.cache
@@ -121,22 +119,23 @@ def rows(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+_is_compiling = torch.compiler.is_compiling
+_modes = torch._C._len_torch_dispatch_stack
 _transforms = torch._C._functorch.peek_interpreter_stack  # of torch.func: vmap, grad, jvp
+_is_tracing = torch._C._is_tracing
 
 
 def direct(*tensors: torch.Tensor | None) -> bool:
     """Whether a call may go past PyTorch's dispatcher: eager mode, plain tensors, nobody listening.
 
     The dispatcher costs more than the rest of a call. While compiling or tracing, under a mode (fake tensors, selective
-    checkpointing), inside torch.func's transforms, with subclasses of Tensor or with a negation that has not been
-    carried out the registered operator is what has to be called.
+    checkpointing), inside torch.func's transforms, with subclasses of Tensor, on the meta device or with a negation
+    that has not been carried out the registered operator is what has to be called.
     """
-    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() or _transforms() is not None:
+    if _is_compiling() or _modes() or _is_tracing() or _transforms() is not None:
         return False
-    if torch._C._get_tracing_state() is not None:
-        return False
-    for tensor in tensors:  # noqa: SIM110 - all() of a generator takes three times as long
-        if tensor is not None and (type(tensor) not in _PLAIN or tensor.is_neg()):
+    for tensor in tensors:  # all() of a generator takes three times as long
+        if tensor is not None and (type(tensor) not in _PLAIN or tensor.is_neg() or tensor.is_meta):
             return False
     return True
 

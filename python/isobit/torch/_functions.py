@@ -17,25 +17,31 @@ _WANTED = ("logp", "lse", "entropy", "rank", "target_logit")
 
 
 def _two_dimensional(hidden, target, temperature):
-    """hidden [N, H] and target [N] or [N, K] out of any leading dimensions, and the shape to give the rows back."""
+    """hidden [N, H] and target [N] or [N, K] out of any leading dimensions."""
     lead = hidden.shape[:-1]
     if target.shape[: len(lead)] != lead or target.dim() not in (len(lead), len(lead) + 1):
         raise ValueError(f"target: expected {list(lead)} or {[*lead, 'K']}, got {list(target.shape)}")
-    if len(lead) != 1:
-        tail = target.shape[len(lead) :]
-        hidden, target = hidden.reshape(-1, hidden.shape[-1]), target.reshape(-1, *tail)
-        if isinstance(temperature, torch.Tensor) and temperature.dim() > 1:
-            temperature = temperature.reshape(-1)
-    return hidden, target, temperature, lead
+    tail = target.shape[len(lead) :]
+    if temperature is not None and temperature.dim() > 1:
+        temperature = temperature.reshape(-1)
+    return hidden.reshape(-1, hidden.shape[-1]), target.reshape(-1, *tail), temperature
 
 
 def _cast(hidden, weight):
     """Under autocast the two become its dtype, as the operands of a linear layer do."""
-    kind = hidden.device.type
+    kind = "cuda" if hidden.is_cuda else hidden.device.type
     if torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
         return hidden.to(dtype), weight.to(dtype)
     return hidden, weight
+
+
+def _wants_gradient(*tensors) -> bool:
+    if torch.is_grad_enabled():
+        for tensor in tensors:  # as in direct()
+            if tensor is not None and tensor.requires_grad:
+                return True
+    return False
 
 
 def linear_logp(
@@ -80,30 +86,37 @@ def linear_logp(
         isobit.InvalidArgumentError (a ValueError): shapes, dtypes or devices that do not fit. isobit.Error: no kernel
         takes the call on this device. TypeError: a DTensor. ValueError: an unknown name in want.
     """
-    refuse_distributed("linear_logp", hidden=hidden, weight=weight, bias=bias)
-    if unknown := set(want) - set(_WANTED):
-        raise ValueError(f"want: expected names out of {', '.join(_WANTED)}, got {sorted(unknown)[0]!r}")
-    hidden, weight = _cast(hidden, weight)
-    hidden, target, temperature, lead = _two_dimensional(hidden, target, temperature)
+    for name in want:
+        if name not in _WANTED:
+            raise ValueError(f"want: expected names out of {', '.join(_WANTED)}, got {name!r}")
     per_row = temperature if isinstance(temperature, torch.Tensor) else None
+    is_direct = direct(hidden, weight, target, bias, per_row)
+    if not is_direct:
+        refuse_distributed("linear_logp", hidden=hidden, weight=weight, bias=bias)
+    hidden, weight = _cast(hidden, weight)
+    lead = None
+    if hidden.dim() != 2 or target.dim() not in (1, 2):
+        lead = hidden.shape[:-1]
+        hidden, target, per_row = _two_dimensional(hidden, target, per_row)
     options = (1.0 if per_row is not None else temperature, softcap, ignore_index, vocab_size)
-    arguments = (hidden, weight, target, bias, per_row, *options)
-    gradient = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (hidden, weight, bias))
+    inputs = (hidden, weight, target, bias, per_row)
+    gradient, entropy = _wants_gradient(hidden, weight, bias), "entropy" in want
     scoring = top or "rank" in want or "target_logit" in want
     if gradient and scoring:
         raise ValueError("want: rank, target_logit and top are for scoring; call under torch.no_grad()")
-    entropy, kept = "entropy" in want, [*want, "top_id", "top_logp"] if top else want
-    if not gradient and direct(*arguments[:5]):
-        found = _ops.run_forward(arguments[:5], options, kept, top)
-    elif scoring:
-        more = (entropy, "rank" in want, "target_logit" in want, top)
-        found = dict(zip(LinearLogp._fields, torch.ops.isobit.linear_logp_score(*arguments, *more)))
+    kept = [*want, "top_id", "top_logp"] if top else want
+    if is_direct and not gradient:
+        found = _ops.run_forward(inputs, options, kept, top)
     else:
-        call = torch.ops.isobit.linear_logp_save if gradient else torch.ops.isobit.linear_logp
-        found = dict(zip(("logp", "lse", "entropy"), call(*arguments, entropy)))
-    if len(lead) != 1:
-        found = {name: tensor.reshape([*lead, *tensor.shape[1:]]) for name, tensor in found.items() if name in kept}
-    return LinearLogp(**{name: found[name] for name in kept})
+        if scoring:
+            call, more = torch.ops.isobit.linear_logp_score, ("rank" in want, "target_logit" in want, top)
+        else:
+            call, more = torch.ops.isobit.linear_logp_save if gradient else torch.ops.isobit.linear_logp, ()
+        made = dict(zip(LinearLogp._fields, call(*inputs, *options, entropy, *more)))
+        found = [made[name] if name in kept else None for name in LinearLogp._fields]
+    if lead is not None:
+        found = [None if tensor is None else tensor.reshape([*lead, *tensor.shape[1:]]) for tensor in found]
+    return LinearLogp(*found)
 
 
 def linear_logp_validate(

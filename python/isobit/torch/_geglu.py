@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
 from torch.autograd.function import once_differentiable
 
 from .._abi import GELU, GegluBackwardArgs, GegluForwardArgs, code
 from .._library import library
-from ._call import direct, offset, put, put_address, put_strided, refuse_distributed, rows, run, template
+from ._call import direct, offset, put, refuse_distributed, rows, run, shim, template
 
 _FORWARD, _BACKWARD = template(GegluForwardArgs), template(GegluBackwardArgs)
 _FORWARD_AT = {name: offset(GegluForwardArgs, name) for name in ("gate", "up", "out")}
 _BACKWARD_AT = {name: offset(GegluBackwardArgs, name) for name in ("gate", "up", "d_out", "d_gate", "d_up")}
-_GATE_AT, _UP_AT, _OUT_AT = _FORWARD_AT.values()
 _FORMS = ("stacked", "interleaved")
+_by_shim = shim.geglu_forward if shim else None
+_backward_by_shim = shim.geglu_backward if shim else None
 
 _lib = torch.library.Library("isobit", "FRAGMENT")
 _lib.define("geglu(Tensor gate, Tensor up, str gelu, bool round_gelu=False) -> Tensor")
@@ -56,6 +55,9 @@ def _pair(gate: torch.Tensor, up: torch.Tensor) -> tuple[torch.Tensor, torch.Ten
 
 
 def _write(gate, up, out, gelu: str, round_gelu: bool) -> None:
+    if _by_shim is not None:
+        _by_shim(gate, up, out, code(GELU, "gelu", gelu), round_gelu)
+        return
     args = GegluForwardArgs.from_buffer_copy(_FORWARD)
     args.gelu, args.round_gelu = code(GELU, "gelu", gelu), round_gelu
     put(args, _FORWARD_AT["gate"], "gate", gate)
@@ -66,6 +68,9 @@ def _write(gate, up, out, gelu: str, round_gelu: bool) -> None:
 
 def _write_gradients(d_out, gate, up, d_gate, d_up, gelu: str, round_gelu: bool) -> None:
     d_out = rows(d_out)  # a copy has to live until the call
+    if _backward_by_shim is not None:
+        _backward_by_shim(d_out, gate, up, d_gate, d_up, code(GELU, "gelu", gelu), round_gelu)
+        return
     args = GegluBackwardArgs.from_buffer_copy(_BACKWARD)
     args.gelu, args.round_gelu = code(GELU, "gelu", gelu), round_gelu
     put(args, _BACKWARD_AT["gate"], "gate", gate)
@@ -76,30 +81,10 @@ def _write_gradients(d_out, gate, up, d_gate, d_up, gelu: str, round_gelu: bool)
     run(library.isobit_geglu_backward, args, gate.device)
 
 
-@functools.lru_cache(maxsize=4096)
-def _contiguous_args(shape: torch.Size, dtype: torch.dtype, device: torch.device, gelu: str, round_gelu: bool) -> bytes:
-    """The args of a forward call on three contiguous tensors, without their addresses."""
-    args = GegluForwardArgs.from_buffer_copy(_FORWARD)
-    args.gelu, args.round_gelu = code(GELU, "gelu", gelu), round_gelu
-    stride = [1]
-    for size in reversed(shape[1:]):
-        stride.insert(0, stride[0] * max(size, 1))
-    stride = tuple(stride)
-    for name, at in _FORWARD_AT.items():
-        put_strided(args, at, name, shape, stride, dtype, device)
-    return bytes(args)
-
-
 def _forward(gate, up, gelu: str, round_gelu: bool = False) -> torch.Tensor:
-    shape, dtype, device = gate.shape, gate.dtype, gate.device
-    alike = up.shape == shape and up.dtype == dtype and up.device == device
-    if alike and gate.is_contiguous() and up.is_contiguous() and 0 < len(shape) <= 4:
+    if _by_shim is not None and gate.is_contiguous() and up.is_contiguous() and 0 < gate.dim() <= 4:
         out = torch.empty_like(gate)
-        args = GegluForwardArgs.from_buffer_copy(_contiguous_args(shape, dtype, device, gelu, round_gelu))
-        put_address(args, _GATE_AT, gate.data_ptr())
-        put_address(args, _UP_AT, up.data_ptr())
-        put_address(args, _OUT_AT, out.data_ptr())
-        run(library.isobit_geglu_forward, args, device)
+        _by_shim(gate, up, out, GELU.get(gelu) or code(GELU, "gelu", gelu), round_gelu)
         return out
     out = _like(gate)
     gate, up = _pair(gate, up)

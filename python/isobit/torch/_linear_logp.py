@@ -8,7 +8,7 @@ import torch
 
 from .._abi import LinearLogpArgs, LinearLogpBackwardArgs
 from .._library import check, library
-from ._call import add_workspace, offset, put, run, template
+from ._call import add_workspace, offset, put, run, shim, template
 
 _IN = ("hidden", "weight", "bias", "target", "temperature")
 _OUT = ("logp", "lse", "entropy", "rank", "target_logit", "top_id", "top_logp")
@@ -17,6 +17,7 @@ _INSIDE = LinearLogpBackwardArgs.forward.offset
 _GRADIENTS = ("d_logp", "d_lse", "d_entropy", "d_hidden", "d_weight", "d_bias")
 _BACKWARD_AT = {name: offset(LinearLogpBackwardArgs, name) for name in _GRADIENTS}
 _FORWARD, _BACKWARD = template(LinearLogpArgs), template(LinearLogpBackwardArgs)
+_by_shim = shim.linear_logp if shim else None
 
 _INPUTS = "Tensor hidden, Tensor weight, Tensor target, Tensor? bias, Tensor? temperature"
 _OPTIONS = "float temperature_value, float softcap, int? ignore_index, int vocab_size"
@@ -64,8 +65,12 @@ def _output(name: str, target: torch.Tensor | None, hidden: torch.Tensor, top: i
         shape = (0,)
     elif name.startswith("top"):
         shape = (hidden.shape[0], top)
+    elif name in ("lse", "entropy") and target.dim() != 1:
+        shape = hidden.shape[:1]
+    elif target.is_contiguous():
+        return torch.empty_like(target, dtype=dtype)  # in a third of the time
     else:
-        shape = hidden.shape[:1] if name in ("lse", "entropy") else target.shape
+        shape = target.shape
     return torch.empty(shape, dtype=dtype, device=hidden.device)
 
 
@@ -75,15 +80,21 @@ def _outputs(target, hidden, entropy: bool, rank: bool = False, target_logit: bo
     return tuple(_output(name, target if is_wanted else None, hidden, top) for name, is_wanted in zip(_OUT, wanted))
 
 
-def run_forward(inputs, options, wanted, top: int = 0) -> dict[str, torch.Tensor]:
-    """The outputs called wanted, of inputs hidden, weight, target, bias, temperature; top is the top list's length."""
-    hidden, weight, target, *others = inputs
+def run_forward(inputs, options, wanted, top: int = 0) -> list[torch.Tensor | None]:
+    """The outputs called wanted in the order of _OUT, None for the others; top is the length of the top list."""
+    hidden, weight, target, bias, temperature = inputs
     hidden, weight = _head(hidden), _head(weight)
-    outputs = {name: _output(name, target, hidden, top) for name in wanted}
+    outputs = [_output(name, target, hidden, top) if name in wanted else None for name in _OUT]
+    if _by_shim is not None:
+        value, softcap, ignored, vocab_size = options
+        ids = (True, ignored, vocab_size) if ignored is not None else (False, 0, vocab_size)
+        _by_shim(hidden, weight, target, bias, temperature, value, softcap, *ids, *outputs, None)
+        return outputs
     args = LinearLogpArgs.from_buffer_copy(_FORWARD)
-    _fill(args, args, 0, (hidden, weight, target, *others), options)
-    for name, tensor in outputs.items():
-        put(args, _AT[name], name, tensor)
+    _fill(args, args, 0, (hidden, weight, target, bias, temperature), options)
+    for name, tensor in zip(_OUT, outputs):
+        if tensor is not None:
+            put(args, _AT[name], name, tensor)
     keep = add_workspace(library.isobit_linear_logp_workspace, args, hidden.device)
     run(library.isobit_linear_logp, args, hidden.device)
     del keep
@@ -95,7 +106,7 @@ def _score(hidden, weight, target, bias, temperature, temperature_value: float, 
     wanted = [name for name, is_wanted in zip(_OUT, (True, True, entropy, rank, target_logit, top, top)) if is_wanted]
     options = (temperature_value, softcap, ignore_index, vocab_size)
     found = run_forward((hidden, weight, target, bias, temperature), options, wanted, top)
-    return tuple(found[name] if name in found else _output(name, None, hidden, 0) for name in _OUT)
+    return tuple(_output(name, None, hidden, 0) if tensor is None else tensor for name, tensor in zip(_OUT, found))
 
 
 def _forward(hidden, weight, target, bias, temperature, temperature_value: float, softcap: float, ignore_index,
@@ -103,7 +114,7 @@ def _forward(hidden, weight, target, bias, temperature, temperature_value: float
     wanted = _OUT[:3] if entropy else _OUT[:2]
     options = (temperature_value, softcap, ignore_index, vocab_size)
     found = run_forward((hidden, weight, target, bias, temperature), options, wanted)
-    return found["logp"], found["lse"], found["entropy"] if entropy else _output("entropy", None, hidden, 0)
+    return found[0], found[1], found[2] if entropy else _output("entropy", None, hidden, 0)
 
 
 def _backward_args(inputs, options) -> LinearLogpBackwardArgs:
