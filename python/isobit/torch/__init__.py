@@ -7,7 +7,7 @@ CPU backend only.
 """
 
 from ._functions import linear_logp, linear_logp_validate
-from ._geglu import geglu, geglu_packed
+from ._geglu_functions import geglu, geglu_packed
 from ._nvfp4 import Matrix as Nvfp4Matrix
 from ._nvfp4 import nvfp4_geglu, nvfp4_linear, nvfp4_quantize
 from ._nvfp4_mlp import Nvfp4Mlp, nvfp4_mlp

@@ -30,7 +30,7 @@ if hasattr(torch, "float4_e2m1fn_x2"):
     _DTYPES[torch.float4_e2m1fn_x2] = _abi.UINT8
 # ROCm builds call their devices cuda as well; this library has nothing for them.
 _DEVICES = {"cpu": _abi.CPU} if torch.version.hip else {"cpu": _abi.CPU, "cuda": _abi.CUDA}
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 # The TVM-FFI functions read a tensor in C where PyTorch has DLPack's exchange table (2.10, or torch-c-dlpack-ext), with
 # the current stream and PyTorch's allocator. Elsewhere, and without them, the calls below go through ctypes.
@@ -119,23 +119,25 @@ def rows(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-_is_compiling = torch.compiler.is_compiling
-_modes = torch._C._len_torch_dispatch_stack
-_transforms = torch._C._functorch.peek_interpreter_stack  # of torch.func: vmap, grad, jvp
-_is_tracing = torch._C._is_tracing
+is_compiling = torch.compiler.is_compiling
+modes = torch._C._len_torch_dispatch_stack
+is_tracing = torch._C._is_tracing
+transforms = torch._C._functorch.peek_interpreter_stack  # of torch.func: vmap, grad, jvp
 
 
-def direct(*tensors: torch.Tensor | None) -> bool:
+def direct(first: torch.Tensor, *more: torch.Tensor | None) -> bool:
     """Whether a call may go past PyTorch's dispatcher: eager mode, plain tensors, nobody listening.
 
     The dispatcher costs more than the rest of a call. While compiling or tracing, under a mode (fake tensors, selective
     checkpointing), inside torch.func's transforms, with subclasses of Tensor, on the meta device or with a negation
     that has not been carried out the registered operator is what has to be called.
     """
-    if _is_compiling() or _modes() or _is_tracing() or _transforms() is not None:
+    if is_compiling() or modes() or is_tracing() or transforms() is not None or first.is_meta:
         return False
-    for tensor in tensors:  # all() of a generator takes three times as long
-        if tensor is not None and (type(tensor) not in _PLAIN or tensor.is_neg() or tensor.is_meta):
+    if type(first) not in PLAIN or first.is_neg():
+        return False
+    for tensor in more:  # noqa: SIM110 - all() of a generator takes three times as long
+        if tensor is not None and (type(tensor) not in PLAIN or tensor.is_neg()):
             return False
     return True
 
@@ -144,7 +146,7 @@ def refuse_distributed(op: str, **tensors: torch.Tensor | None) -> None:
     """TypeError for a DTensor: how its shards meet is the operator's business, not the dispatcher's."""
     module = sys.modules.get("torch.distributed.tensor")
     for name, tensor in tensors.items():
-        if type(tensor) not in _PLAIN and module and isinstance(tensor, module.DTensor):
+        if type(tensor) not in PLAIN and module and isinstance(tensor, module.DTensor):
             raise TypeError(
                 f"isobit.{op}: {name}: expected a plain tensor, got a DTensor; pass {name}.to_local() or "
                 f"{name}.full_tensor()"

@@ -11,9 +11,15 @@ from .._abi import LinearLogpArgs
 from .._library import library
 from .._linear_logp import LinearLogp
 from . import _linear_logp as _ops
-from ._call import direct, refuse_distributed
+from ._call import PLAIN, direct, is_compiling, is_tracing, modes, refuse_distributed, transforms
 
 _WANTED = ("logp", "lse", "entropy", "rank", "target_logit")
+_PLAIN_WANTS = {
+    ("logp",): (True, False, False),
+    ("logp", "lse"): (True, True, False),
+    ("logp", "entropy"): (True, False, True),
+    ("logp", "lse", "entropy"): (True, True, True),
+}
 
 
 def _two_dimensional(hidden, target, temperature):
@@ -42,6 +48,34 @@ def _wants_gradient(*tensors) -> bool:
             if tensor is not None and tensor.requires_grad:
                 return True
     return False
+
+
+def _plain_call(hidden, weight, target, temperature, softcap, ignore_index, vocab_size, wants) -> LinearLogp | None:
+    """Scoring in as little Python as it takes: direct() written out, no gradients. None for a call of another kind, and
+    for one that the shim refuses: the long way copies, casts or says what is wrong."""
+    if (
+        _ops.by_shim is None
+        or is_compiling()
+        or modes()
+        or is_tracing()
+        or transforms() is not None
+        or not (type(hidden) in PLAIN and type(weight) in PLAIN and type(target) in PLAIN)
+        or hidden.requires_grad
+        or weight.requires_grad
+        or hidden.dtype is not torch.bfloat16  # which carries no negation
+        or target.dim() != 1
+        or torch.is_autocast_enabled("cuda" if hidden.is_cuda else "cpu")
+    ):
+        return None
+    try:
+        logp = torch.empty_like(target, dtype=torch.float32) if wants[0] else None
+        lse = torch.empty_like(target, dtype=torch.float32) if wants[1] else None
+        entropy = torch.empty_like(target, dtype=torch.float32) if wants[2] else None
+        _ops.by_shim(hidden, weight, target, None, None, temperature, softcap, ignore_index is not None,
+                     ignore_index or 0, vocab_size, logp, lse, entropy, None, None, None, None, None)  # fmt: skip
+        return LinearLogp(logp, lse, entropy)
+    except (TypeError, ValueError, RuntimeError):
+        return None
 
 
 def linear_logp(
@@ -86,6 +120,11 @@ def linear_logp(
         isobit.InvalidArgumentError (a ValueError): shapes, dtypes or devices that do not fit. isobit.Error: no kernel
         takes the call on this device. TypeError: a DTensor. ValueError: an unknown name in want.
     """
+    wants = _PLAIN_WANTS.get(want) if type(want) is tuple and bias is None and not top else None
+    if wants is not None and type(temperature) is float:
+        found = _plain_call(hidden, weight, target, temperature, softcap, ignore_index, vocab_size, wants)
+        if found is not None:
+            return found
     for name in want:
         if name not in _WANTED:
             raise ValueError(f"want: expected names out of {', '.join(_WANTED)}, got {name!r}")

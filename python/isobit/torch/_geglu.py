@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from .._abi import GELU, GegluBackwardArgs, GegluForwardArgs, code
 from .._library import library
-from ._call import direct, offset, put, refuse_distributed, rows, run, shim, template
+from ._call import offset, put, rows, run, shim, template
 
 _FORWARD, _BACKWARD = template(GegluForwardArgs), template(GegluBackwardArgs)
 _FORWARD_AT = {name: offset(GegluForwardArgs, name) for name in ("gate", "up", "out")}
 _BACKWARD_AT = {name: offset(GegluBackwardArgs, name) for name in ("gate", "up", "d_out", "d_gate", "d_up")}
 _FORMS = ("stacked", "interleaved")
-_by_shim = shim.geglu_forward if shim else None
+by_shim = shim.geglu_forward if shim else None
 _backward_by_shim = shim.geglu_backward if shim else None
 
 _lib = torch.library.Library("isobit", "FRAGMENT")
@@ -55,8 +54,8 @@ def _pair(gate: torch.Tensor, up: torch.Tensor) -> tuple[torch.Tensor, torch.Ten
 
 
 def _write(gate, up, out, gelu: str, round_gelu: bool) -> None:
-    if _by_shim is not None:
-        _by_shim(gate, up, out, code(GELU, "gelu", gelu), round_gelu)
+    if by_shim is not None:
+        by_shim(gate, up, out, code(GELU, "gelu", gelu), round_gelu)
         return
     args = GegluForwardArgs.from_buffer_copy(_FORWARD)
     args.gelu, args.round_gelu = code(GELU, "gelu", gelu), round_gelu
@@ -82,10 +81,6 @@ def _write_gradients(d_out, gate, up, d_gate, d_up, gelu: str, round_gelu: bool)
 
 
 def _forward(gate, up, gelu: str, round_gelu: bool = False) -> torch.Tensor:
-    if _by_shim is not None and gate.is_contiguous() and up.is_contiguous() and 0 < gate.dim() <= 4:
-        out = torch.empty_like(gate)
-        _by_shim(gate, up, out, GELU.get(gelu) or code(GELU, "gelu", gelu), round_gelu)
-        return out
     out = _like(gate)
     gate, up = _pair(gate, up)
     _write(gate, up, _flat(out), gelu, round_gelu)
@@ -201,82 +196,3 @@ torch.library.register_autograd("isobit::geglu", _pair_gradients, setup_context=
 torch.library.register_autograd("isobit::geglu_packed", _packed_gradients, setup_context=_save_packed, lib=_lib)
 torch.library.register_autograd("isobit::geglu_backward", _no_second, lib=_lib)
 torch.library.register_autograd("isobit::geglu_packed_backward", _no_second, lib=_lib)
-
-
-class _Pair(torch.autograd.Function):
-    """geglu past the dispatcher."""
-
-    @staticmethod
-    def forward(ctx, gate, up, gelu, round_gelu):
-        ctx.save_for_backward(gate, up)
-        ctx.gelu, ctx.round_gelu = gelu, round_gelu
-        return _forward(gate, up, gelu, round_gelu)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, d_out):
-        return *_backward(d_out, *ctx.saved_tensors, ctx.gelu, ctx.round_gelu), None, None
-
-
-class _Packed(torch.autograd.Function):
-    """geglu_packed past the dispatcher."""
-
-    @staticmethod
-    def forward(ctx, x, gelu, layout, round_gelu):
-        ctx.save_for_backward(x)
-        ctx.options = gelu, layout, round_gelu
-        return _packed(x, gelu, layout, round_gelu)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, d_out):
-        return _packed_backward(d_out, *ctx.saved_tensors, *ctx.options), None, None, None
-
-
-def geglu(gate: torch.Tensor, up: torch.Tensor, *, gelu: str, round_gelu: bool = False) -> torch.Tensor:
-    """gelu(gate) * up, element by element, in one kernel; fp32 inside, rounded once. Differentiable once.
-
-    The result's bits depend on the two elements, the dtype and the options alone: the CPU and every GPU write the same.
-
-    Args:
-        gate: [..., I], bfloat16, float16 or float32, on the CPU or a CUDA device.
-        up: shape, dtype and device of gate. Rows at any distance and the two columns of one [..., I, 2] tensor are
-            taken as they are; other strides are copied first. Under autocast two dtypes are promoted to the wider.
-        gelu: "tanh" or "erf"; there is no default.
-        round_gelu: round gelu(gate) to the dtype before it is multiplied, as PyTorch's eager mode does.
-
-    Returns:
-        A new contiguous tensor with gate's shape and dtype.
-
-    Raises:
-        isobit.InvalidArgumentError (a ValueError): shapes, dtypes or devices that do not fit. TypeError: a DTensor.
-    """
-    if gate.dtype != up.dtype and torch.is_autocast_enabled(gate.device.type):
-        wider = torch.promote_types(gate.dtype, up.dtype)
-        gate, up = gate.to(wider), up.to(wider)
-    if not direct(gate, up):
-        refuse_distributed("geglu", gate=gate, up=up)
-        return torch.ops.isobit.geglu(gate, up, gelu, round_gelu)
-    if torch.is_grad_enabled() and (gate.requires_grad or up.requires_grad):
-        return _Pair.apply(gate, up, gelu, round_gelu)
-    return _forward(gate, up, gelu, round_gelu)
-
-
-def geglu_packed(x: torch.Tensor, *, gelu: str, layout: str, round_gelu: bool = False) -> torch.Tensor:
-    """geglu of the two halves of one tensor; the gradient is written as one tensor too.
-
-    Args:
-        x: [..., 2I], bfloat16, float16 or float32; copied first if it is not contiguous.
-        layout: "stacked": gate is x[..., :I] and up x[..., I:]; "interleaved": gate is x[..., 0::2], up x[..., 1::2].
-        gelu: as in geglu.
-        round_gelu: as in geglu.
-
-    Returns:
-        A new contiguous tensor [..., I].
-    """
-    if not direct(x):
-        refuse_distributed("geglu_packed", x=x)
-        return torch.ops.isobit.geglu_packed(x, gelu, layout, round_gelu)
-    if torch.is_grad_enabled() and x.requires_grad:
-        return _Packed.apply(x, gelu, layout, round_gelu)
-    return _packed(x, gelu, layout, round_gelu)

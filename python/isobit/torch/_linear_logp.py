@@ -17,7 +17,7 @@ _INSIDE = LinearLogpBackwardArgs.forward.offset
 _GRADIENTS = ("d_logp", "d_lse", "d_entropy", "d_hidden", "d_weight", "d_bias")
 _BACKWARD_AT = {name: offset(LinearLogpBackwardArgs, name) for name in _GRADIENTS}
 _FORWARD, _BACKWARD = template(LinearLogpArgs), template(LinearLogpBackwardArgs)
-_by_shim = shim.linear_logp if shim else None
+by_shim = shim.linear_logp if shim else None
 
 _INPUTS = "Tensor hidden, Tensor weight, Tensor target, Tensor? bias, Tensor? temperature"
 _OPTIONS = "float temperature_value, float softcap, int? ignore_index, int vocab_size"
@@ -85,10 +85,10 @@ def run_forward(inputs, options, wanted, top: int = 0) -> list[torch.Tensor | No
     hidden, weight, target, bias, temperature = inputs
     hidden, weight = _head(hidden), _head(weight)
     outputs = [_output(name, target, hidden, top) if name in wanted else None for name in _OUT]
-    if _by_shim is not None:
+    if by_shim is not None:
         value, softcap, ignored, vocab_size = options
         ids = (True, ignored, vocab_size) if ignored is not None else (False, 0, vocab_size)
-        _by_shim(hidden, weight, target, bias, temperature, value, softcap, *ids, *outputs, None)
+        by_shim(hidden, weight, target, bias, temperature, value, softcap, *ids, *outputs, None)
         return outputs
     args = LinearLogpArgs.from_buffer_copy(_FORWARD)
     _fill(args, args, 0, (hidden, weight, target, bias, temperature), options)
