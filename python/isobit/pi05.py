@@ -6,6 +6,7 @@ openpi's PyTorch port build the policy; their submodules are called language_mod
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Sequence
 
 import torch
@@ -69,6 +70,8 @@ def quantize(policy: torch.nn.Module, calibrate: Callable[[], object], names: Se
         weights = [layer.weight.detach() for layer in (module.gate_proj, module.up_proj, module.down_proj)]
         packed = Nvfp4Mlp.from_weights(*weights, gelu=_form(module, module.act_fn), input_amax=largest[path].input,
                                        hidden_amax=largest[path].hidden)  # fmt: skip
+        # LeRobot's and openpi's layers ask mlp.up_proj.weight.dtype to know what to cast the MLP's input to.
+        packed.up_proj = types.SimpleNamespace(weight=torch.empty(0, dtype=weights[1].dtype))
         parent, _, name = path.rpartition(".")
         setattr(policy.get_submodule(parent), name, packed)
     return len(found)
