@@ -67,6 +67,26 @@ TEST(Synchronization, DeadlockNamesEveryWaitingWarp) {
   EXPECT_EQ(report.findings[1].warp, 2);
 }
 
+// Half of the lanes wait at the vote for as long as the other half counts: nothing but that half makes progress.
+TEST(Synchronization, LanesThatWorkWhileOthersWaitAreNoDeadlock) {
+  const std::string body = R"(
+    mov.u32 %r10, 0;
+    setp.lt.u32 %p1, %r60, 16;
+    @!%p1 bra MEET;
+    COUNT: add.u32 %r10, %r10, 1; setp.lt.u32 %p2, %r10, 300000; @%p2 bra COUNT;
+    MEET: vote.sync.any.pred %p3, %p1, 0xFFFFFFFF; selp.u32 %r11, 1, 0, %p3;)";
+  for (const Schedule schedule : {Schedule::kEager, Schedule::kLazy, Schedule::kRandom}) {
+    SnippetOptions options;
+    options.machine.schedule = schedule;
+    const SnippetResult result = run_snippet(body, {{1, 2, 3, 4}}, options);
+    ASSERT_EQ(result.error, "");
+    EXPECT_EQ(result.report.text(), "");
+    EXPECT_EQ(result.out[3][0], 300000u);
+    EXPECT_EQ(result.out[31][0], 0u);
+    EXPECT_EQ(result.out[31][1], 1u);
+  }
+}
+
 TEST(Synchronization, BarrierOnABranchIsReported) {
   EXPECT_EQ(first_kind(report_of("setp.lt.u32 %p1, %r60, 16; @%p1 bar.sync 0;", 32)), "convergence");
 }
