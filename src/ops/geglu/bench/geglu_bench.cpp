@@ -3,9 +3,9 @@
 //
 //   geglu_bench table DTYPE      separate contiguous tensors, all shapes of the operator page, both directions
 //   geglu_bench layouts          bf16: stacked, interleaved, padded rows, odd widths that are not contiguous
-//   geglu_bench sweep            bf16: column tiles x warps, widths 11008 to 29568
+//   geglu_bench sweep [ROWS]     bf16: column tiles x warps, widths 4096 to 29568; 8192 rows
 //   geglu_bench schedules        bf16: row and tile forced
-//   geglu_bench profile KERNEL   one backward pass of 8192 x 14336 in bf16, for a profiler
+//   geglu_bench profile KERNEL   one backward pass of 8192 x 14336 in bf16, for a profiler; layouts: six passes
 #include <cstdio>
 #include <cstring>
 #include <random>
@@ -115,6 +115,7 @@ class Bench {
   }
 
   void layouts() {
+    constexpr int64_t kRows = 4096;
     for (const int64_t columns : {4096, 4097, 11008, 14336, 14337}) {
       const Layout all[] = {separate(columns),
                             {" stacked", 2 * columns, columns, 1, columns},
@@ -122,23 +123,22 @@ class Bench {
                             {" padded 64", columns + 64, 0, 1, columns + 64},
                             {" padded 1", columns + 1, 0, 1, columns + 1}};
       for (const Layout& layout : all) {
-        const int64_t rows = layout.input_stride > columns ? 8192 / 2 : 8192;
         for (const bool backward : {false, true}) {
-          const Params p = params(rows, columns, layout, backward, numerics::Gelu::kTanh);
+          const Params p = params(kRows, columns, layout, backward, numerics::Gelu::kTanh);
           measure(p, std::string("tile") + layout.name, tile_work(p, {1024, 4}), false);
         }
       }
     }
   }
 
-  void sweep() {
-    for (const int64_t columns : {11008, 14336, 18944, 29568}) {
+  void sweep(int64_t rows) {
+    for (const int64_t columns : {4096, 11008, 14336, 18944, 29568}) {
       for (const int32_t tile : {256, 512, 1024, 2048, 4096}) {
         for (const int32_t warps : {4, 8}) {
           for (const bool backward : {false, true}) {
-            const Params p = params(8192, columns, separate(columns), backward, numerics::Gelu::kTanh);
+            const Params p = params(rows, columns, separate(columns), backward, numerics::Gelu::kTanh);
             measure(p, "tile " + std::to_string(tile) + "x" + std::to_string(warps), tile_work(p, {tile, warps}),
-                    false);
+                    rows == 1024);
           }
         }
       }
@@ -163,8 +163,23 @@ class Bench {
   }
 
   void profile(const std::string& kernel) {
+    if (kernel == "layouts") return profile_layouts();
     const Params p = params(8192, 14336, separate(14336), true, numerics::Gelu::kTanh);
     launch(kernel == "row" ? cuda::launch_row(p, nullptr) : cuda::launch_tile(p, {1024, 4}, nullptr));
+    cudaDeviceSynchronize();
+  }
+
+  // Forward and backward each: few rows, interleaved, and halves that are aligned in different ways.
+  void profile_layouts() {
+    constexpr int64_t kColumns = 14336, kOdd = 14337;
+    const auto both = [&](int64_t rows, int64_t columns, const Layout& layout) {
+      for (const bool backward : {false, true}) {
+        launch(cuda::launch_tile(params(rows, columns, layout, backward, numerics::Gelu::kTanh), {1024, 4}, nullptr));
+      }
+    };
+    both(1024, kColumns, separate(kColumns));
+    both(4096, kColumns, {"", 2 * kColumns, 1, 2, kColumns});
+    both(4096, kOdd, {"", 2 * kOdd, kOdd, 1, kOdd});
     cudaDeviceSynchronize();
   }
 
@@ -214,7 +229,7 @@ int run(const std::string& mode, const std::string& argument) {
   Bench bench(dtype, "geglu_bench " + mode + (argument.empty() ? "" : " " + argument));
   if (mode == "table") bench.table();
   if (mode == "layouts") bench.layouts();
-  if (mode == "sweep") bench.sweep();
+  if (mode == "sweep") bench.sweep(argument.empty() ? 8192 : std::stoll(argument));
   if (mode == "schedules") bench.schedules();
   if (mode == "profile") bench.profile(argument);
   return 0;
@@ -225,7 +240,9 @@ int run(const std::string& mode, const std::string& argument) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: geglu_bench table bf16|fp16|fp32 | layouts | sweep | schedules | profile row|tile\n");
+    std::fprintf(stderr,
+                 "usage: geglu_bench table bf16|fp16|fp32 | layouts | sweep [ROWS] | schedules |\n"
+                 "       geglu_bench profile row|tile|layouts\n");
     return 2;
   }
   return isobit::geglu::bench::run(argv[1], argc > 2 ? argv[2] : "");
