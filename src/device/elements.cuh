@@ -106,38 +106,67 @@ struct Words<numerics::Fp32> {
   }
 };
 
-// Elements of two tensors that alternate in memory, x0 y0 x1 y1 ...: splits words that hold couples into words of one
-// tensor each. first and second exchange their roles if y is wanted first.
+// Elements of two tensors that alternate in memory, x0 y0 x1 y1 ... A couple of 16-bit elements is one word, of fp32
+// two.
+
+// The couple as (x, y), or as (y, x) if that is the order of memory.
+template <class Format>
+__device__ __forceinline__ void unpack_couple(const uint32_t* couple, bool swapped, float& x, float& y) {
+  float values[2];
+  if constexpr (std::is_same_v<Format, numerics::Bf16>) {
+    // The selectors stand in registers, so the order costs nothing: a half and 16 zero bits.
+    values[0] = __uint_as_float(__byte_perm(couple[0], 0, swapped ? 0x3244 : 0x1044));
+    values[1] = __uint_as_float(__byte_perm(couple[0], 0, swapped ? 0x1044 : 0x3244));
+  } else if constexpr (Words<Format>::kElements == 2) {
+    Words<Format>::unpack(__byte_perm(couple[0], 0, swapped ? 0x1032 : 0x3210), values);
+  } else {
+    values[0] = __uint_as_float(swapped ? couple[1] : couple[0]);
+    values[1] = __uint_as_float(swapped ? couple[0] : couple[1]);
+  }
+  x = values[0], y = values[1];
+}
+
+// The inverse, with one rounding each.
+template <class Format>
+__device__ __forceinline__ void pack_couple(float x, float y, bool swapped, uint32_t* couple) {
+  if constexpr (Words<Format>::kElements == 2) {
+    couple[0] = __byte_perm(Words<Format>::pack({x, y}), 0, swapped ? 0x1032 : 0x3210);
+  } else {
+    const uint32_t first = Words<Format>::pack({x});
+    const uint32_t second = Words<Format>::pack({y});
+    couple[0] = swapped ? second : first;
+    couple[1] = swapped ? first : second;
+  }
+}
+
+// Words that hold couples, as words of one tensor each.
 template <class Format, int kWords>
-__device__ __forceinline__ void split_couples(const uint32_t* couples, bool swapped, uint32_t (&first)[kWords],
+__device__ __forceinline__ void split_couples(const uint32_t* couples, uint32_t (&first)[kWords],
                                               uint32_t (&second)[kWords]) {
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
-    uint32_t even = couples[2 * i];
-    uint32_t odd = couples[2 * i + 1];
     if constexpr (Words<Format>::kElements == 2) {
-      even = __byte_perm(couples[2 * i], couples[2 * i + 1], 0x5410);
-      odd = __byte_perm(couples[2 * i], couples[2 * i + 1], 0x7632);
+      first[i] = __byte_perm(couples[2 * i], couples[2 * i + 1], 0x5410);
+      second[i] = __byte_perm(couples[2 * i], couples[2 * i + 1], 0x7632);
+    } else {
+      first[i] = couples[2 * i];
+      second[i] = couples[2 * i + 1];
     }
-    first[i] = swapped ? odd : even;
-    second[i] = swapped ? even : odd;
   }
 }
 
 // The inverse.
 template <class Format, int kWords>
 __device__ __forceinline__ void join_couples(const uint32_t (&first)[kWords], const uint32_t (&second)[kWords],
-                                             bool swapped, uint32_t (&couples)[2 * kWords]) {
+                                             uint32_t (&couples)[2 * kWords]) {
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
-    const uint32_t even = swapped ? second[i] : first[i];
-    const uint32_t odd = swapped ? first[i] : second[i];
     if constexpr (Words<Format>::kElements == 2) {
-      couples[2 * i] = __byte_perm(even, odd, 0x5410);
-      couples[2 * i + 1] = __byte_perm(even, odd, 0x7632);
+      couples[2 * i] = __byte_perm(first[i], second[i], 0x5410);
+      couples[2 * i + 1] = __byte_perm(first[i], second[i], 0x7632);
     } else {
-      couples[2 * i] = even;
-      couples[2 * i + 1] = odd;
+      couples[2 * i] = first[i];
+      couples[2 * i + 1] = second[i];
     }
   }
 }

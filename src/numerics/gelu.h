@@ -69,6 +69,15 @@ ISOBIT_HD float relu(float a) {
 #endif
 }
 
+// |x| with the sign of a.
+ISOBIT_HD float signed_like(float x, float a) {
+#ifdef __CUDA_ARCH__
+  return device::ptx::with_sign_of(x, a);
+#else
+  return with_sign(x, a);
+#endif
+}
+
 // n = rint(x y + c) and f = x y + c - n, from one rounding each; c is 0 or -1.
 struct Exponent {
   uint32_t scaled;  // n + 48 in the low bits
@@ -224,13 +233,13 @@ ISOBIT_HD GeluAndSlope gelu_and_slope(float a) {
     const float q = mul_rn(tanh_weight<kSequence>(tanh_exponential<kSequence>(w, square)), kDrop);
     const float complement = sub_rn(1.0f, q);
     const float inner = mul_rn(fma_rn(square, 0.214064449f, 1.59576917f), w);
-    return {value(a, w, q), fma_rn(with_sign(inner, a), mul_rn(q, complement), a > 0.0f ? complement : q)};
+    return {value(a, w, q), fma_rn(signed_like(inner, a), mul_rn(q, complement), a > 0.0f ? complement : q)};
   } else {
     const float w = clamped_magnitude(a, kErfLimit);
     const float e = erf_exponential<kSequence>(w);
     const float q = mul_rn(erf_weight<kSequence>(w, e), kDrop);
     const float density = mul_rn(mul_rn(w, 0.398942292f * kDrop), e);
-    return {value(a, w, q), add_rn(a > 0.0f ? sub_rn(1.0f, q) : q, with_sign(density, a))};
+    return {value(a, w, q), add_rn(a > 0.0f ? sub_rn(1.0f, q) : q, signed_like(density, a))};
   }
 }
 

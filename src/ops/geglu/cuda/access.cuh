@@ -1,5 +1,5 @@
-// How a warp of geglu's kernels reads and writes its chunk of a row: whole vectors at any alignment, couples of
-// alternating tensors, or single elements.
+// How a warp of geglu's kernels reads and writes its chunk of a row: vectors, couples of alternating tensors, words at
+// any alignment, or what exists of a chunk at the end of a row.
 #pragma once
 
 #include "device/elements.cuh"
@@ -18,7 +18,6 @@ struct Layout {
   static constexpr int kLaneColumns = kVectorBytes / kSize;
   static constexpr int kChunk = 32 * kLaneColumns;
   static constexpr uint32_t kLine = kLineBytes / kSize;
-  static constexpr int kQuadWords = 4 / Words<Format>::kElements;
 };
 
 // A chunk of a row: columns [start, start + kChunk), of which those in [0, columns) exist.
@@ -39,180 +38,158 @@ __device__ __forceinline__ uint32_t low_bits(const char* pointer) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
 }
 
-__device__ __forceinline__ bool on_vector(const char* pointer) { return low_bits(pointer) % kVectorBytes == 0; }
-
-// ---- the lane's vector, at any alignment ----------------------------------------------------------------------------
+// ---- words ----------------------------------------------------------------------------------------------------------
 //
-// Loads are issued for all operands before the first is put together, so they come in two steps.
+// For operands that are not aligned alike no realignment is cheap enough, so a lane takes four words that lie a warp
+// apart, at any alignment of the elements: neighbouring lanes have neighbouring words, and nothing outside is touched.
+// An operand whose words straddle the alignment of a word is read and written in halves.
 
-// 16 bytes at p in up to five pieces, none of which leaves them: one vector, four words, or around an odd element half
-// a word, three words, half a word.
-template <bool kReadOnly>
-__device__ __forceinline__ void load_pieces(const char* p, uint32_t* pieces) {
-  if (on_vector(p)) {
-    uint32_t words[4];
-    device::load_words<kReadOnly>(p, words);
+// The lane's words of an operand; bit `index` of work.halves tells of row 0, and of work.halves_step whether rows
+// differ.
+struct Spread {
+  char* first;
+  bool halves;
+};
+
+template <class Format>
+__device__ __forceinline__ Spread spread_of(const Work& work, const Operand& operand, int index, uint32_t row,
+                                            const Chunk& chunk) {
+  const uint32_t halves = work.halves ^ (row % 2 != 0 ? work.halves_step : 0);
+  return {address_of<Format>(operand, row, chunk.start + chunk.lane * Words<Format>::kElements, 1),
+          Words<Format>::kElements == 2 && (halves >> index & 1) != 0};
+}
+
+// Loads are issued for all operands before the first is put together: whole words, or low halves before high ones.
+template <class Format, bool kReadOnly>
+__device__ __forceinline__ void load_spread(const Spread& from, uint32_t (&raw)[8]) {
+  if (from.halves) {
+    const auto* const halves = reinterpret_cast<const uint16_t*>(from.first);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) pieces[i] = words[i];
-  } else if (low_bits(p) % 4 == 0) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) pieces[i] = device::load_one<kReadOnly>(reinterpret_cast<const uint32_t*>(p) + i);
-  } else {
-    pieces[0] = device::load_one<kReadOnly>(reinterpret_cast<const uint16_t*>(p));
-#pragma unroll
-    for (int i = 0; i < 3; ++i) {
-      pieces[i + 1] = device::load_one<kReadOnly>(reinterpret_cast<const uint32_t*>(p + 2) + i);
+    for (int i = 0; i < 4; ++i) {
+      raw[i] = device::load_one<kReadOnly>(halves + 64 * i);
+      raw[4 + i] = device::load_one<kReadOnly>(halves + 64 * i + 1);
     }
-    pieces[4] = device::load_one<kReadOnly>(reinterpret_cast<const uint16_t*>(p + 14));
+  } else {
+    const auto* const words = reinterpret_cast<const uint32_t*>(from.first);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) raw[i] = device::load_one<kReadOnly>(words + 32 * i);
   }
 }
 
-__device__ __forceinline__ void join_pieces(const char* p, const uint32_t* pieces, uint32_t (&words)[4]) {
+// The selector of whole words takes nothing from the high halves, which are not set then.
+template <class Format>
+__device__ __forceinline__ void join_spread(const Spread& from, const uint32_t (&raw)[8], uint32_t (&words)[4]) {
+  const uint32_t selector = from.halves ? 0x5410 : 0x3210;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) words[i] = pieces[i];
-  if (low_bits(p) % 4 == 0) return;
-  words[0] = pieces[0] | pieces[1] << 16;
-  words[1] = __funnelshift_r(pieces[1], pieces[2], 16);
-  words[2] = __funnelshift_r(pieces[2], pieces[3], 16);
-  words[3] = pieces[3] >> 16 | pieces[4] << 16;
+  for (int i = 0; i < 4; ++i) words[i] = __byte_perm(raw[i], raw[4 + i], selector);
 }
 
-// 16 bytes of every lane, one lane's behind the other's, to p at any alignment. The lanes exchange words so that all
-// but the ends go out as aligned vectors: an aligned vector holds the end of the lane before and the start of this one.
 template <class Format>
-__device__ __forceinline__ void store_anywhere(char* p, const uint32_t (&words)[4]) {
-  using Element = typename Layout<Format>::Element;
-  const uint32_t lane = threadIdx.x % 32;
-  const uint32_t shift = low_bits(p) % kVectorBytes;
-  if (shift == 0) return device::store_words(p, words);
-  uint32_t both[8];
+__device__ __forceinline__ void store_spread(const Spread& to, const uint32_t (&words)[4]) {
+  if (to.halves) {
+    auto* const halves = reinterpret_cast<uint16_t*>(to.first);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    both[i] = __shfl_up_sync(0xFFFFFFFFu, words[i], 1);
-    both[4 + i] = words[i];
-  }
-  // Bytes [start, start + 16) of `both`, by halves of the distance: constant indices keep the words in registers.
-  const uint32_t start = kVectorBytes - shift;
-  uint32_t vector[4];
+    for (int i = 0; i < 4; ++i) {
+      halves[64 * i] = static_cast<uint16_t>(words[i]);
+      halves[64 * i + 1] = static_cast<uint16_t>(words[i] >> 16);
+    }
+  } else {
 #pragma unroll
-  for (int i = 0; i < 6; ++i) both[i] = start & 8 ? both[i + 2] : both[i];
-#pragma unroll
-  for (int i = 0; i < 5; ++i) both[i] = start & 4 ? both[i + 1] : both[i];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) vector[i] = __funnelshift_r(both[i], both[i + 1], start % 4 * 8);
-  if (lane != 0) device::store_words(p - shift, vector);
-  const int32_t head = static_cast<int32_t>(start) / Layout<Format>::kSize;  // elements before the first aligned vector
-#pragma unroll
-  for (int i = 0; i < Layout<Format>::kLaneColumns; ++i) {
-    if (lane == 0 ? i >= head : lane != 31 || i < head) continue;
-    constexpr int kElements = Words<Format>::kElements;
-    reinterpret_cast<Element*>(p)[i] = Words<Format>::element(words[i / kElements], i % kElements);
+    for (int i = 0; i < 4; ++i) reinterpret_cast<uint32_t*>(to.first)[32 * i] = words[i];
   }
 }
 
-// A pair at the lane's vectors: one of each tensor, or 32 bytes of couples that start on a vector. Addresses are formed
-// where they are used, so that none lives through the arithmetic.
-template <class Format>
-__device__ __forceinline__ char* first_at(const Pair& pair, uint32_t row, int32_t column) {
-  return address_of<Format>(pair.first, row, column, pair.step);
-}
-template <class Format>
-__device__ __forceinline__ char* second_at(const Pair& pair, uint32_t row, int32_t column) {
-  return address_of<Format>(pair.second, row, column, pair.step);
-}
+// ---- couples --------------------------------------------------------------------------------------------------------
+//
+// gate and up (or their gradients) at the lane's vector as couples in the order of memory, of which `swapped` says
+// whether up comes first: 32 bytes if they alternate, else two vectors.
+
 template <class Format>
 __device__ __forceinline__ char* couples_at(const Pair& pair, uint32_t row, int32_t column) {
   return address_of<Format>(pair.swapped ? pair.second : pair.first, row, column, 2);
 }
 
-template <class Format>
-__device__ __forceinline__ bool takes_vectors(const Pair& pair, uint32_t row, int32_t column) {
-  return pair.step == 1 || on_vector(couples_at<Format>(pair, row, column));
-}
-
 template <class Format, bool kReadOnly>
-__device__ __forceinline__ void load_pair(const Pair& pair, uint32_t row, int32_t column, uint32_t (&raw)[10]) {
-  const char* const first = first_at<Format>(pair, row, column);
-  if (pair.step == 1) {
-    load_pieces<kReadOnly>(first, raw);
-    load_pieces<kReadOnly>(second_at<Format>(pair, row, column), raw + 5);
-  } else {
-    uint32_t couples[8];
+__device__ __forceinline__ void load_couples(const Pair& pair, uint32_t row, int32_t column, uint32_t (&couples)[8]) {
+  if (pair.step == 2) {
     device::load_words<kReadOnly>(couples_at<Format>(pair, row, column), couples);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) raw[i] = couples[i];
+  } else {
+    uint32_t a[4], b[4];
+    device::load_words<kReadOnly>(address_of<Format>(pair.first, row, column, 1), a);
+    device::load_words<kReadOnly>(address_of<Format>(pair.second, row, column, 1), b);
+    device::join_couples<Format>(a, b, couples);
   }
 }
 
 template <class Format>
-__device__ __forceinline__ void join_pair(const Pair& pair, uint32_t row, int32_t column, const uint32_t (&raw)[10],
-                                          uint32_t (&a)[4], uint32_t (&b)[4]) {
-  if (pair.step == 1) {
-    join_pieces(first_at<Format>(pair, row, column), raw, a);
-    join_pieces(second_at<Format>(pair, row, column), raw + 5, b);
-  } else {
-    device::split_couples<Format>(raw, pair.swapped, a, b);
-  }
-}
-
-template <class Format>
-__device__ __forceinline__ void store_pair(const Pair& pair, uint32_t row, int32_t column, const uint32_t (&a)[4],
-                                           const uint32_t (&b)[4]) {
-  char* const first = first_at<Format>(pair, row, column);
-  if (pair.step == 1) {
-    store_anywhere<Format>(first, a);
-    store_anywhere<Format>(second_at<Format>(pair, row, column), b);
-  } else {
-    uint32_t couples[8];
-    device::join_couples<Format>(a, b, pair.swapped, couples);
+__device__ __forceinline__ void store_couples(const Pair& pair, uint32_t row, int32_t column,
+                                              const uint32_t (&couples)[8]) {
+  if (pair.step == 2) {
     device::store_words(couples_at<Format>(pair, row, column), couples);
+  } else {
+    uint32_t a[4], b[4];
+    device::split_couples<Format>(couples, a, b);
+    device::store_words(address_of<Format>(pair.first, row, column, 1), a);
+    device::store_words(address_of<Format>(pair.second, row, column, 1), b);
   }
 }
 
-// ---- single elements ------------------------------------------------------------------------------------------------
+// ---- ends of rows ---------------------------------------------------------------------------------------------------
+//
+// Words as above, but element by element: an element is read and written only if its column exists. kStep is the
+// distance of neighbouring elements, or 0 if only the operand knows.
 
-// Four columns of a lane that lie a warp apart, so that the warp's accesses are neighbours: start + 32 (4 q + i) +
-// lane.
-struct Quad {
-  Chunk chunk;
-  int32_t q;
-  __device__ __forceinline__ int32_t column(int i) const { return chunk.start + 32 * (4 * q + i) + chunk.lane; }
-  __device__ __forceinline__ bool exists(int i) const {
-    return static_cast<uint32_t>(column(i)) < static_cast<uint32_t>(chunk.columns);
-  }
-};
+template <class Format>
+__device__ __forceinline__ bool exists(const Chunk& chunk, int i, int e) {
+  constexpr int kElements = Words<Format>::kElements;
+  const int32_t column = chunk.start + chunk.lane * kElements + 32 * kElements * i + e;
+  return static_cast<uint32_t>(column) < static_cast<uint32_t>(chunk.columns);
+}
 
-// `shift` bytes lead from the operand's address to the element (interleaved pairs).
-template <class Format, bool kReadOnly>
-__device__ __forceinline__ void load_quad(const Operand& operand, uint32_t row, const Quad& quad, int32_t step,
-                                          uint32_t (&words)[Layout<Format>::kQuadWords]) {
+// Words of the chunk before which the row ends.
+template <class Format>
+__device__ __forceinline__ int existing_words(const Chunk& chunk) {
+  constexpr int32_t kColumns = 32 * Words<Format>::kElements;
+  return (chunk.columns - chunk.start + kColumns - 1) / kColumns;
+}
+
+template <class Format, int kStep>
+__device__ __forceinline__ char* element_at(const Operand& operand, uint32_t row, const Chunk& chunk, int32_t step,
+                                            int i, int e) {
+  constexpr int kElements = Words<Format>::kElements;
+  if constexpr (kStep != 0) step = kStep;
+  return address_of<Format>(operand, row, chunk.start + chunk.lane * kElements, step) +
+         (32 * kElements * i + e) * step * Layout<Format>::kSize;
+}
+
+template <class Format, int kStep, bool kReadOnly>
+__device__ __forceinline__ void load_existing(const Operand& operand, uint32_t row, const Chunk& chunk, int32_t step,
+                                              uint32_t (&words)[4]) {
   using Element = typename Layout<Format>::Element;
   constexpr int kElements = Words<Format>::kElements;
-  const char* const first = address_of<Format>(operand, row, quad.column(0), step);
-  const int32_t stride = 32 * Layout<Format>::kSize * step;
 #pragma unroll
-  for (int w = 0; w < Layout<Format>::kQuadWords; ++w) {
+  for (int i = 0; i < 4; ++i) {
     Element x[kElements] = {};
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
-      const int i = w * kElements + e;
-      if (quad.exists(i)) x[e] = device::load_one<kReadOnly>(reinterpret_cast<const Element*>(first + i * stride));
+      const char* const at = element_at<Format, kStep>(operand, row, chunk, step, i, e);
+      if (exists<Format>(chunk, i, e)) x[e] = device::load_one<kReadOnly>(reinterpret_cast<const Element*>(at));
     }
-    words[w] = Words<Format>::join(x);
+    words[i] = Words<Format>::join(x);
   }
 }
 
-template <class Format>
-__device__ __forceinline__ void store_quad(const Operand& operand, uint32_t row, const Quad& quad, int32_t step,
-                                           const uint32_t (&words)[Layout<Format>::kQuadWords]) {
+template <class Format, int kStep>
+__device__ __forceinline__ void store_existing(const Operand& operand, uint32_t row, const Chunk& chunk, int32_t step,
+                                               const uint32_t (&words)[4]) {
   using Element = typename Layout<Format>::Element;
-  constexpr int kElements = Words<Format>::kElements;
-  char* const first = address_of<Format>(operand, row, quad.column(0), step);
-  const int32_t stride = 32 * Layout<Format>::kSize * step;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    if (!quad.exists(i)) continue;
-    *reinterpret_cast<Element*>(first + i * stride) = Words<Format>::element(words[i / kElements], i % kElements);
+#pragma unroll
+    for (int e = 0; e < Words<Format>::kElements; ++e) {
+      char* const at = element_at<Format, kStep>(operand, row, chunk, step, i, e);
+      if (exists<Format>(chunk, i, e)) *reinterpret_cast<Element*>(at) = Words<Format>::element(words[i], e);
+    }
   }
 }
 

@@ -11,7 +11,27 @@ Operand operand_at(const Matrix& matrix, int64_t row, int64_t column, int64_t si
 Pair pair_at(const Matrix& first, const Matrix& second, int64_t row, int64_t column, int64_t size, int32_t step) {
   const Operand a = operand_at(first, row, column, size, step);
   const Operand b = operand_at(second, row, column, size, step);
-  return {a, b, step, b.data < a.data};
+  return {a, b, step, step == 2 && b.data < a.data};
+}
+
+// Whether an operand starts on a vector wherever a chunk does: chunks start on lines of the anchor, and a byte of the
+// anchor is `step` bytes of the operand.
+bool on_vectors(const Operand& operand, uint32_t step, const Operand& anchor, uint32_t rows) {
+  const uintptr_t base = reinterpret_cast<uintptr_t>(operand.data) - reinterpret_cast<uintptr_t>(anchor.data) * step;
+  const uint32_t stride = operand.row_bytes - anchor.row_bytes * step;
+  return base % kVectorBytes == 0 && (rows == 1 || stride % kVectorBytes == 0);
+}
+
+bool on_vectors(const Pair& pair, const Operand& anchor, uint32_t rows) {
+  if (pair.step == 2) return on_vectors(pair.swapped ? pair.second : pair.first, 2, anchor, rows);
+  return on_vectors(pair.first, 1, anchor, rows) && on_vectors(pair.second, 1, anchor, rows);
+}
+
+// Sets bit `index` of halves and halves_step.
+void place_in_words(const Operand& operand, int index, const Operand& anchor, Work* work) {
+  const uintptr_t base = reinterpret_cast<uintptr_t>(operand.data) - reinterpret_cast<uintptr_t>(anchor.data);
+  work->halves |= static_cast<uint32_t>(base % 4 != 0) << index;
+  work->halves_step |= static_cast<uint32_t>((operand.row_bytes - anchor.row_bytes) % 4 != 0) << index;
 }
 
 }  // namespace
@@ -27,10 +47,22 @@ Work work_at(const Params& p, int64_t row, int64_t column) {
   work.rows = widest > UINT32_MAX ? 1 : static_cast<uint32_t>(std::min(p.rows - row, kRowsPerLaunch));
   work.columns = static_cast<int32_t>(std::min(p.columns - column, kColumnsPerLaunch));
   work.round_gelu = p.round_gelu;
-  const bool plain = !p.round_gelu && p.input_step == 1 && p.gradient_step == 1;
-  const int32_t vector = kVectorBytes / static_cast<int32_t>(size);
-  work.vector_starts = plain && work.columns >= vector ? static_cast<uint32_t>(work.columns - vector + 1) : 0;
   const Operand& anchor = p.backward && p.gradient_step == 1 ? work.gradients.first : work.out;
+  const bool vectors = on_vectors(work.inputs, anchor, work.rows) && on_vectors(work.out, 1, anchor, work.rows) &&
+                       (!p.backward || on_vectors(work.gradients, anchor, work.rows));
+  work.way = Way::kWords;
+  if (p.input_step == 2 || (p.backward && p.gradient_step == 2)) {
+    work.way = Way::kCouples;
+  } else if (vectors && !p.round_gelu) {
+    work.way = work.rows == 1 ? Way::kOneRow : Way::kVectors;
+  }
+  if (work.way == Way::kWords) {
+    const Operand* operands[] = {&work.inputs.first, &work.inputs.second, &work.out, &work.gradients.first,
+                                 &work.gradients.second};
+    for (int i = 0; i < (p.backward ? 5 : 3); ++i) place_in_words(*operands[i], i, anchor, &work);
+  }
+  const int32_t vector = kVectorBytes / static_cast<int32_t>(size);
+  work.vector_starts = vectors && work.columns >= vector ? static_cast<uint32_t>(work.columns - vector + 1) : 0;
   const uint32_t line = line_columns(p.dtype);
   work.lead = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(anchor.data) / static_cast<uintptr_t>(size)) % line;
   work.lead_step = anchor.row_bytes / static_cast<uint32_t>(size) % line;

@@ -43,8 +43,18 @@ struct Pair {
   bool swapped;
 };
 
+// How a warp takes a chunk that lies inside its row. All but kWords want every operand on a 16-byte boundary at the
+// chunks' vectors.
+enum class Way : uint32_t {
+  kOneRow,   // vectors of tensors that are one row
+  kVectors,  // vectors
+  kCouples,  // vectors of couples, as gate and up or their gradients alternate
+  kWords,    // words at any alignment; gelu may be rounded early
+};
+
 // The kernels' parameters.
 struct Work {
+  Way way;
   Pair inputs;
   Pair gradients;  // backward
   Operand out;     // forward: out; backward: d_out
@@ -54,9 +64,11 @@ struct Work {
   // lead_step) mod line elements behind one.
   uint32_t lead, lead_step;
   bool round_gelu;
-  // Columns at which a whole vector of the output may start, [0, vector_starts), for the short way through the kernels;
-  // 0 if tensors alternate or gelu is rounded early.
+  // Columns at which a whole vector of the output may start, [0, vector_starts); 0 if the vectors are misaligned.
   uint32_t vector_starts;
+  // kWords: operands (bits 0 to 4: gate, up, out, d_gate, d_up) whose 16-bit elements lie in words otherwise than the
+  // anchor's in row 0, and those with which every second row is different.
+  uint32_t halves, halves_step;
   uint32_t zero;  // 0
 };
 

@@ -99,19 +99,60 @@ TEST(GegluPlan, VectorStarts) {
   EXPECT_EQ(work_at(p, 0, 0).vector_starts, 17u);
   p.columns = 7;
   EXPECT_EQ(work_at(p, 0, 0).vector_starts, 0u);
-  p.columns = 24;
+}
+
+TEST(GegluPlan, TheWayFollowsFromAlignment) {
+  Params p = params_of(ISOBIT_BF16, 3, 24, 24, 0x10000);
+  EXPECT_EQ(work_at(p, 0, 0).way, Way::kVectors);
+  p.rows = 1;
+  EXPECT_EQ(work_at(p, 0, 0).way, Way::kOneRow);
   p.round_gelu = true;
+  EXPECT_EQ(work_at(p, 0, 0).way, Way::kWords);
+  // Odd widths: aligned alike as long as all rows have one stride.
+  p = params_of(ISOBIT_BF16, 3, 25, 25, 0x10002);
+  EXPECT_EQ(work_at(p, 0, 0).way, Way::kVectors);
+  p.up.data = reinterpret_cast<void*>(0x10004);
+  EXPECT_EQ(work_at(p, 0, 0).way, Way::kWords);
+  p.up = {p.gate.data, 33};
+  EXPECT_EQ(work_at(p, 0, 0).way, Way::kVectors);
+  p.up.row_stride = 26;
+  EXPECT_EQ(work_at(p, 0, 0).way, Way::kWords);
   EXPECT_EQ(work_at(p, 0, 0).vector_starts, 0u);
+}
+
+// The halves of [3, 2 x 25] and a contiguous output.
+TEST(GegluPlan, OperandsInHalvesOfWords) {
+  Params p = params_of(ISOBIT_BF16, 3, 25, 50, 0x10000);
+  p.up.data = reinterpret_cast<void*>(0x10032);
+  p.out.row_stride = 25;
+  const Work forward = work_at(p, 0, 0);
+  EXPECT_EQ(forward.halves, 0b010u);       // up, seen from out
+  EXPECT_EQ(forward.halves_step, 0b011u);  // gate and up, because rows of out lie on odd elements in turn
+  p.backward = true;
+  p.d_gate = p.gate;
+  p.d_up = p.up;
+  const Work backward = work_at(p, 0, 0);
+  EXPECT_EQ(backward.halves, 0b10010u);  // up and d_up, seen from d_gate
+  EXPECT_EQ(backward.halves_step, 0b00100u);
 }
 
 TEST(GegluPlan, InterleavedPairsKnowTheirOrder) {
   Params p = params_of(ISOBIT_BF16, 2, 16, 32, 0x10000);
   p.input_step = 2;
+  p.out.row_stride = 16;
   p.gate.data = reinterpret_cast<void*>(0x10002);
   EXPECT_TRUE(work_at(p, 0, 0).inputs.swapped);
-  EXPECT_EQ(work_at(p, 0, 0).vector_starts, 0u);
+  EXPECT_EQ(work_at(p, 0, 0).way, Way::kCouples);
+  EXPECT_EQ(work_at(p, 0, 0).vector_starts, 9u);
   p.gate.data = reinterpret_cast<void*>(0xFFFE);
   EXPECT_FALSE(work_at(p, 0, 0).inputs.swapped);
+  EXPECT_EQ(work_at(p, 0, 0).vector_starts, 0u);
+  // An odd width leaves couples on vectors wherever the output is.
+  p = params_of(ISOBIT_BF16, 2, 17, 34, 0x10000);
+  p.input_step = 2;
+  p.up.data = reinterpret_cast<void*>(0x10002);
+  p.out.row_stride = 17;
+  EXPECT_EQ(work_at(p, 0, 0).vector_starts, 10u);
 }
 
 TEST(GegluPlan, WarpsPerRow) {

@@ -157,6 +157,24 @@ std::string Problem::stray_write(bool backward_outputs) const {
   return "";
 }
 
+std::vector<CoupleCase> couple_cases(int64_t rows, int64_t columns) {
+  constexpr Arrangement kSeparate = Arrangement::kSeparate;
+  constexpr Arrangement kInterleaved = Arrangement::kInterleaved;
+  std::vector<CoupleCase> cases;
+  for (const auto& [inputs, gradients] : {std::pair(kInterleaved, kInterleaved), std::pair(kInterleaved, kSeparate),
+                                          std::pair(kSeparate, kInterleaved)}) {
+    for (const bool swapped : {false, true}) {
+      for (const bool round_gelu : {false, true}) {
+        Shape shape = {.rows = rows, .columns = columns, .inputs = inputs, .gradients = gradients};
+        shape.swapped = swapped;
+        shape.in_place = inputs == gradients && !swapped;
+        cases.push_back({shape, round_gelu});
+      }
+    }
+  }
+  return cases;
+}
+
 double value_of(isobit_dtype dtype, uint32_t bits) {
   switch (dtype) {
     case ISOBIT_BF16:

@@ -77,6 +77,14 @@ class Problem {
   std::vector<uint32_t> a_, b_, d_;
 };
 
+// Alternating tensors on whole vectors, which take a way of their own: one pair or both, in both orders, gelu rounded
+// early or not.
+struct CoupleCase {
+  Shape shape;
+  bool round_gelu;
+};
+std::vector<CoupleCase> couple_cases(int64_t rows, int64_t columns);
+
 // Value of a raw element.
 double value_of(isobit_dtype dtype, uint32_t bits);
 
