@@ -43,12 +43,16 @@ def _definition(root: Path, module: str, name: str):
     return None
 
 
-def _signature(node) -> str:
+def _signature(node, name: str) -> str:
     if isinstance(node, ast.ClassDef):
-        return f"class {node.name}({', '.join(map(ast.unparse, node.bases))})"
+        return f"class {name}({', '.join(map(ast.unparse, node.bases))})"
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    text = f"{node.name}({ast.unparse(node.args)}){returns}"
+    text = f"{name}({ast.unparse(node.args)}){returns}"
     return text if len(text) < 100 else text.replace(", ", ",\n    ")
+
+
+def _doc(text: str) -> str:
+    return f'<pre class="doc">{html.escape(text)}</pre>'
 
 
 def _members(node: ast.ClassDef) -> list[str]:
@@ -57,8 +61,8 @@ def _members(node: ast.ClassDef) -> list[str]:
     for child in node.body:
         if isinstance(child, ast.FunctionDef) and (child.name[0] != "_" or child.name == "__init__"):
             text = ast.get_docstring(child)
-            parts.append(f"<h4><code>{html.escape(_signature(child))}</code></h4>")
-            parts.append(f"<pre>{html.escape(text)}</pre>" if text else "")
+            parts.append(f"<h4><code>{html.escape(_signature(child, child.name))}</code></h4>")
+            parts.append(_doc(text) if text else "")
         elif isinstance(child, ast.AnnAssign):
             parts.append(f"<p><code>{html.escape(ast.unparse(child))}</code></p>")
     return parts
@@ -70,7 +74,7 @@ def pages(root: Path) -> dict[Path, tuple[str, str]]:
     for module in MODULES:
         tree = ast.parse(_file_of(root, module).read_text())
         page = Path("api/python") / f"{module}.html"
-        body = [f"<h1>{module}</h1>", f"<pre>{html.escape(ast.get_docstring(tree) or '')}</pre>"]
+        body = [f"<h1>{module}</h1>", _doc(ast.get_docstring(tree) or "")]
         summary = (ast.get_docstring(tree) or "").split("\n\n")[0]
         index.append(f'<h2><a href="python/{module}.html">{module}</a></h2><p>{html.escape(summary)}</p><ul>')
         for name in _names(tree):
@@ -80,10 +84,9 @@ def pages(root: Path) -> dict[Path, tuple[str, str]]:
             text = ast.get_docstring(node)
             if not text:
                 raise ValueError(f"{module}.{name}: expected a docstring")
-            body.append(
-                f'<h2 id="{name}"><code>{name}</code></h2><pre class="signature">{html.escape(_signature(node))}</pre>'
-            )
-            body.append(f"<pre>{html.escape(text)}</pre>")
+            body.append(f'<h2 id="{name}"><code>{name}</code></h2>')
+            body.append(f'<pre class="signature">{html.escape(_signature(node, name))}</pre>')
+            body.append(_doc(text))
             if isinstance(node, ast.ClassDef):
                 body += _members(node)
             index.append(f'<li><a href="python/{module}.html#{name}"><code>{name}</code></a></li>')

@@ -20,6 +20,8 @@ def run(policy, embeddings):
     rows = next(part for part in embeddings if part is not None).shape[0]
     positions = torch.arange(length).expand(rows, -1)
     mask = torch.zeros(rows, 1, length, length)
+    if prefix is not None:
+        mask[:, :, : prefix.shape[1], prefix.shape[1] :] = torch.finfo(torch.float32).min  # as the policy masks
     condition = torch.randn(1, 64, generator=torch.Generator().manual_seed(2)).expand(rows, -1)
     outputs, _ = policy(attention_mask=mask, position_ids=positions, inputs_embeds=[prefix, suffix],
                         adarms_cond=[None, condition], use_cache=False)  # fmt: skip

@@ -1,9 +1,9 @@
 """isobit's operators on PyTorch tensors: torch.ops.isobit.* and the functions of this module.
 
-Pure Python over the C interface; nothing links to libtorch, so one library serves every PyTorch (written for 2.6 and
-newer, tested with 2.11 and 2.15). A call runs on its tensors' device, on the stream that is current there, with memory
-out of PyTorch's allocator; it never synchronises and may be captured in a CUDA graph. ROCm builds of PyTorch get the
-CPU backend only.
+Calls go through TVM-FFI where the package apache-tvm-ffi is installed, else through ctypes; nothing links to libtorch,
+so one library serves every PyTorch (written for 2.6 and newer, tested with 2.11 and 2.15). A call runs on its tensors'
+device, on the stream that is current there, with memory out of PyTorch's allocator; it never synchronises and may be
+captured in a CUDA graph. ROCm builds of PyTorch get the CPU backend only.
 """
 
 from ._functions import linear_logp, linear_logp_validate
