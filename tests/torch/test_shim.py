@@ -6,7 +6,7 @@ from conftest import same_bits
 
 import isobit
 import isobit.torch as it
-from isobit.torch import _call, _geglu, _linear_logp
+from isobit.torch import _call, _geglu, _linear_logp, _nvfp4
 
 
 def test_the_shim_is_used():
@@ -23,6 +23,7 @@ def both_ways(monkeypatch):
             patch.setattr(_geglu, "by_shim", None)
             patch.setattr(_geglu, "_backward_by_shim", None)
             patch.setattr(_linear_logp, "by_shim", None)
+            patch.setattr(_nvfp4, "by_shim", None)
             return by_shim, call()
 
     return run
@@ -63,6 +64,19 @@ def test_linear_logp(device, both_ways, columns):
             assert a is b is None or same_bits(a, b), name
     lead, _ = both_ways(lambda: it.linear_logp(hidden.view(3, 3, 64), weight, target.view(3, 3, *target.shape[1:])))
     assert same_bits(lead.logp.flatten(0, 1), it.linear_logp(hidden, weight, target).logp)
+
+
+def test_nvfp4(device, both_ways):
+    x, weight = torch.randn(5, 64, device=device).bfloat16(), torch.randn(256, 64, device=device).bfloat16()
+    encode = torch.tensor([300.0], device=device)
+
+    def run():
+        packed, heavy = it.nvfp4_quantize(x, global_scale=encode), it.nvfp4_quantize(weight, layout="8x4")
+        hidden = it.nvfp4_geglu(packed, heavy, gelu="tanh", x_scale=1 / encode, up_scale=0.5, out_scale=2.0)
+        return *packed[:2], *hidden[:2], it.nvfp4_linear(packed, heavy, weight_scale=0.25, dtype=torch.float32)
+
+    for a, b in zip(*both_ways(run)):
+        assert same_bits(a, b)
 
 
 def test_refusals_have_the_same_class_and_text(device, both_ways):

@@ -9,11 +9,13 @@ import torch
 
 from .._abi import GELU, LAYOUTS, Nvfp4GegluArgs, Nvfp4LinearArgs, Nvfp4Matrix, Nvfp4QuantizeArgs, Nvfp4Scale, code
 from .._library import library
-from ._call import add_workspace, direct, offset, put, refuse_distributed, run, template
+from ._call import add_workspace, direct, offset, put, refuse_distributed, run, shim, template
 
 _KINDS = {kind: template(kind) for kind in (Nvfp4QuantizeArgs, Nvfp4LinearArgs, Nvfp4GegluArgs)}
 _CODES, _SCALES = Nvfp4Matrix.codes.offset, Nvfp4Matrix.scales.offset
 _TILE = {"linear": (1, 1), "128x4": (128, 4), "8x4": (8, 4)}  # rows and blocks that a scale buffer is padded to
+
+by_shim = shim
 
 _MATRIX = "Tensor {0}_codes, Tensor {0}_scales, str {0}_layout"
 _SCALE = "float {0}, Tensor? {0}_tensor"
@@ -68,6 +70,9 @@ def _quantize(x, global_scale: float, global_scale_tensor, layout: str):
     if x.stride(-1) != 1:
         x = x.contiguous()
     out = _new_matrix(x, x.shape[:-1], x.shape[-1], layout)
+    if by_shim is not None:
+        by_shim.nvfp4_quantize(x, global_scale, global_scale_tensor, *out, code(LAYOUTS, "layout", layout))
+        return out
     args = Nvfp4QuantizeArgs.from_buffer_copy(_KINDS[Nvfp4QuantizeArgs])
     put(args, Nvfp4QuantizeArgs.x.offset, "x", x)
     _put_scale(args, "global_scale", global_scale, global_scale_tensor)
@@ -79,6 +84,11 @@ def _quantize(x, global_scale: float, global_scale_tensor, layout: str):
 def _linear(x_codes, x_scales, x_layout: str, weight_codes, weight_scales, weight_layout: str, x_scale: float,
             x_scale_tensor, weight_scale: float, weight_scale_tensor, dtype):  # fmt: skip
     out = x_codes.new_empty((*x_codes.shape[:-1], weight_codes.shape[0]), dtype=dtype)
+    if by_shim is not None:
+        layouts = code(LAYOUTS, "x.layout", x_layout), code(LAYOUTS, "weight.layout", weight_layout)
+        by_shim.nvfp4_linear(x_codes, x_scales, layouts[0], weight_codes, weight_scales, layouts[1], x_scale,
+                             x_scale_tensor, weight_scale, weight_scale_tensor, out, None)  # fmt: skip
+        return out
     args = Nvfp4LinearArgs.from_buffer_copy(_KINDS[Nvfp4LinearArgs])
     _put_matrix(args, "x", x_codes, x_scales, x_layout)
     _put_matrix(args, "weight", weight_codes, weight_scales, weight_layout)
@@ -93,6 +103,12 @@ def _geglu(x_codes, x_scales, x_layout: str, weight_codes, weight_scales, weight
            x_scale_tensor, gate_scale: float, gate_scale_tensor, up_scale: float, up_scale_tensor, out_scale: float,
            out_scale_tensor, gelu: str, layout: str):  # fmt: skip
     out = _new_matrix(x_codes, x_codes.shape[:-1], weight_codes.shape[0] // 2, layout)
+    if by_shim is not None:
+        layouts = code(LAYOUTS, "x.layout", x_layout), code(LAYOUTS, "weight.layout", weight_layout)
+        by_shim.nvfp4_geglu(x_codes, x_scales, layouts[0], weight_codes, weight_scales, layouts[1], x_scale,
+                            x_scale_tensor, gate_scale, gate_scale_tensor, up_scale, up_scale_tensor, out_scale,
+                            out_scale_tensor, code(GELU, "gelu", gelu), *out, LAYOUTS[layout], None)  # fmt: skip
+        return out
     args = Nvfp4GegluArgs.from_buffer_copy(_KINDS[Nvfp4GegluArgs])
     _put_matrix(args, "x", x_codes, x_scales, x_layout)
     _put_matrix(args, "weight", weight_codes, weight_scales, weight_layout)
