@@ -103,11 +103,13 @@ def liger(hidden, weight, target):
     return -(loss[0] if isinstance(loss, tuple) else loss)
 
 
-def cce(impl):
+def cce(filter_eps):
+    """Cut Cross-Entropy, with its filter of small gradients (its default) or, with None, without."""
+
     def logp_of(hidden, weight, target):
         from cut_cross_entropy import linear_cross_entropy  # noqa: PLC0415 (optional)
 
-        return -linear_cross_entropy(hidden, weight, target, reduction="none", impl=impl)
+        return -linear_cross_entropy(hidden, weight, target, reduction="none", impl="cce", filter_eps=filter_eps)
 
     return logp_of
 
@@ -116,8 +118,8 @@ PEERS = {
     "native": (with_autograd(native), lambda: torch.__version__),
     "gemms": (gemms, lambda: torch.__version__ + ", CUDA " + torch.version.cuda),
     "liger-triton": (with_autograd(liger), lambda: importlib.metadata.version("liger-kernel")),
-    "cce": (with_autograd(cce("cce")), lambda: importlib.metadata.version("cut-cross-entropy")),
-    "cce-exact": (with_autograd(cce("cce_exact")), lambda: importlib.metadata.version("cut-cross-entropy")),
+    "cce": (with_autograd(cce("high")), lambda: importlib.metadata.version("cut-cross-entropy")),
+    "cce-exact": (with_autograd(cce(None)), lambda: importlib.metadata.version("cut-cross-entropy")),
 }
 
 

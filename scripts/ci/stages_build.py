@@ -111,7 +111,8 @@ def sanitizers() -> Result:
 def fuzz() -> Result:
     """A bounded run of each libFuzzer program, the committed corpus first."""
     result = Result()
-    if not build_preset(result, "fuzz", targets=("fuzz_safetensors", "fuzz_linear_logp_arguments")):
+    arguments = ("fuzz_linear_logp_arguments", "fuzz_linear_logp_backward_arguments")
+    if not build_preset(result, "fuzz", targets=("fuzz_safetensors", *arguments)):
         return result
     corpus = BUILD / "fuzz/corpus"
     shutil.rmtree(corpus, ignore_errors=True)
@@ -122,7 +123,8 @@ def fuzz() -> Result:
     options = ["-runs=50000", "-seed=1", "-print_final_stats=1", f"-artifact_prefix={BUILD}/fuzz/"]
     words = f"-dict={ROOT}/tests/fuzz/safetensors.dict"
     result.run("fuzz_safetensors", [programs / "fuzz_safetensors", "-max_len=2048", words, *options, corpus])
-    result.run("fuzz_linear_logp_arguments", [programs / "fuzz_linear_logp_arguments", "-max_len=1024", *options])
+    for program in arguments:
+        result.run(program, [programs / program, "-max_len=1536", *options])
     return result
 
 

@@ -33,13 +33,22 @@ struct BackwardJob {
   int32_t rows;
   int32_t slices;
   int32_t slice_ids;
-  int32_t slice_pitch;  // columns of dz from slice to slice, a multiple of 8
-  uint16_t* dz;         // [rows up to a multiple of kRowPadding, slices * slice_pitch] bf16
+  int32_t slice_pitch;  // columns of dz from slice to slice, a multiple of kDzColumns
+  uint16_t* dz;         // bf16, in blocks: dz_at
   float* partial;       // [slices, rows, partial_stride] d_hidden of each slice
   int64_t partial_stride;
   void* scratch;  // of the architecture's kernels
 
-  ISOBIT_HD constexpr int64_t dz_stride() const { return int64_t{slices} * slice_pitch; }
+  // dz lies in blocks of kRowPadding rows x kDzColumns columns, each one piece of memory, row tile by row tile: both
+  // products that read it meet whole pages of memory, where rows as long as the chunk would scatter every tile over
+  // 128 of them.
+  ISOBIT_HD constexpr int64_t dz_blocks() const { return int64_t{slices} * slice_pitch / kDzColumns; }  // of a row tile
+  ISOBIT_HD constexpr int64_t dz_block(int32_t row, int32_t slice, int32_t column) const {
+    return row / kRowPadding * dz_blocks() + (int64_t{slice} * slice_pitch + column) / kDzColumns;
+  }
+  ISOBIT_HD constexpr uint16_t* dz_at(int32_t row, int32_t slice, int32_t column) const {
+    return dz + dz_block(row, slice, column) * kDzBlock + row % kRowPadding * kDzColumns + column % kDzColumns;
+  }
   // Ids of a slice that exist.
   ISOBIT_HD constexpr int32_t ids_of(int32_t slice) const {
     const int64_t left = p.forward.count - (first_id + int64_t{slice} * slice_ids);

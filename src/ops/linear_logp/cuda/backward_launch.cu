@@ -41,14 +41,12 @@ Status launch_rows(const BackwardJob& job, const RowArrays& rows, void* stream) 
                                               stream, job, rows.hidden, aligned);
 }
 
-Status launch_fill(const BackwardParams& p, void* stream) {
-  if (p.d_hidden) {
-    if (Status s =
-            launch<BackwardParams>(p.forward, fill_rows, divide_up(p.forward.rows, kRowWarps), kRowThreads, stream, p);
-        !s.ok()) {
-      return s;
-    }
-  }
+Status launch_fill_rows(const BackwardParams& p, const GradientOutput& to, void* stream) {
+  return launch<Params, GradientOutput>(p.forward, fill_rows, divide_up(p.forward.rows, kRowWarps), kRowThreads, stream,
+                                        p.forward, to);
+}
+
+Status launch_clear_ids(const BackwardParams& p, void* stream) {
   if (p.accumulate || !(p.d_weight || p.d_bias)) return Status();
   const int64_t first = p.forward.rows > 0 ? p.forward.count : 0;
   return launch<BackwardParams, int64_t>(p.forward, clear_ids, p.weight_rows - first, kRowThreads, stream, p, first);
@@ -74,6 +72,12 @@ Status launch_add_segments(const BackwardJob& job, float* const* levels, int chu
   return launch<BackwardJob, WaitingNodes>(job.p.forward, kernel,
                                            divide_up(job.rows * (job.partial_stride / 4), kRowThreads), kRowThreads,
                                            stream, job, waiting);
+}
+
+Status launch_merge_parts(const BackwardParams& p, const PartNodes& list, void* stream) {
+  const int64_t elements = p.forward.rows * p.forward.width;
+  return launch<BackwardParams, PartNodes>(p.forward, merge_parts, divide_up(elements, kRowThreads), kRowThreads, stream,
+                                           p, list);
 }
 
 }  // namespace isobit::linear_logp::cuda

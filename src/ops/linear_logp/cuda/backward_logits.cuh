@@ -28,6 +28,8 @@ __device__ __forceinline__ float plain_gradient(const GradientRow& g, float c, f
 template <class Fragment, int kColumns, bool kEntropy>
 struct LogitsSink {
   static constexpr int kAccumulators = kColumns / 2;
+  static constexpr int kBlockGroups = kDzColumns / 8;  // of eight columns, in a block of dz
+  static_assert(kColumns % kDzColumns == 0 && kTileRows == kRowPadding, "a tile is whole blocks of dz");
   using Sums = float[2][kAccumulators];
 
   const BackwardJob& job;
@@ -51,7 +53,7 @@ struct LogitsSink {
 
  private:
   __device__ __forceinline__ uint16_t* place(const Unit& unit, int32_t row, int32_t column) const {
-    return job.dz + int64_t{row} * job.dz_stride() + int64_t{unit.slice} * job.slice_pitch + column;
+    return job.dz_at(row, unit.slice, column);
   }
   __device__ __forceinline__ GradientRow gradient(int32_t row) const {
     return job.gradient[job.first_row + (row < rows ? row : 0)];
@@ -71,7 +73,7 @@ struct LogitsSink {
         const float c = g.nan ? numerics::bits_float(numerics::kNanBits) : g.c;
         // Neighbouring lanes exchange words, so that a quad stores 32 bytes side by side.
         const int q = threadIdx.x % 4;
-        uint16_t* const to = place(unit, row, unit.column + q % 2 * 8 + q / 2 * 4);
+        uint16_t* const to = place(unit, row, unit.column) + q % 2 * 8 + q / 2 * 4;
 #pragma unroll
         for (int j = 0; j < kAccumulators / 4; j += 2) {
           uint32_t word[2];
@@ -82,7 +84,7 @@ struct LogitsSink {
             word[i] = row < rows ? device::Words<numerics::Bf16>::pack(pair) : 0;
           }
           const uint32_t other = __shfl_xor_sync(kWarp, q % 2 == 0 ? word[1] : word[0], 1);
-          *reinterpret_cast<uint2*>(to + 8 * j) =
+          *reinterpret_cast<uint2*>(to + j / kBlockGroups * kDzBlock + j % kBlockGroups * 8) =
               make_uint2(q % 2 == 0 ? word[0] : other, q % 2 == 0 ? other : word[1]);
         }
       }

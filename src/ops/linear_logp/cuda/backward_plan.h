@@ -11,6 +11,9 @@ namespace isobit::linear_logp::cuda {
 
 // Chunks of rows start at multiples of it, and rows of dz and hidden are padded to it.
 inline constexpr int64_t kRowPadding = 128;
+// Columns of a block of dz (backward_job.h): 128 bytes, what a row of a tile in shared memory holds.
+inline constexpr int32_t kDzColumns = 64;
+inline constexpr int64_t kDzBlock = kRowPadding * kDzColumns;
 
 // A sweep over all valid rows and all ids that makes one gradient or both.
 struct Sweep {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/elements.cuh"
+#include "ops/linear_logp/cuda/backward_launch.h"
 #include "ops/linear_logp/cuda/backward_row.cuh"
 #include "ops/linear_logp/cuda/outputs.cuh"
 
@@ -86,9 +87,10 @@ __global__ void __launch_bounds__(kRowThreads) store_targets(const __grid_consta
   const int64_t target = target_at(p, call_row, index % p.targets);
   const int64_t offset = target - p.first_id - job.first_id;
   if (!has_logit(p, target) || offset < 0 || offset >= int64_t{job.slices} * job.slice_ids) return;
-  const int64_t column = offset / job.slice_ids * job.slice_pitch + offset % job.slice_ids;
-  job.dz[row * job.dz_stride() + column] = target_dot_gradient<kEntropy>(
-      job, job.gradient[number], call_row, target, job.target_dot[number * p.targets + index % p.targets]);
+  const auto slice = static_cast<int32_t>(offset / job.slice_ids);
+  *job.dz_at(static_cast<int32_t>(row), slice, static_cast<int32_t>(offset % job.slice_ids)) =
+      target_dot_gradient<kEntropy>(job, job.gradient[number], call_row, target,
+                                    job.target_dot[number * p.targets + index % p.targets]);
 }
 
 __device__ __forceinline__ void store_gradient(const GradientOutput& to, int64_t offset, float value) {
@@ -100,15 +102,13 @@ __device__ __forceinline__ void store_gradient(const GradientOutput& to, int64_t
 }
 
 // d_hidden of the rows that are not valid, one warp a row.
-__global__ void __launch_bounds__(kRowThreads) fill_rows(const __grid_constant__ BackwardParams p) {
+__global__ void __launch_bounds__(kRowThreads) fill_rows(const __grid_constant__ Params p, GradientOutput to) {
   const int64_t row = warp_number();
-  if (row >= p.forward.rows) return;
-  const RowState state = row_state(p.forward, row);
+  if (row >= p.rows) return;
+  const RowState state = row_state(p, row);
   if (state == RowState::kValid) return;
   const float value = state == RowState::kIgnored ? 0.0f : numerics::bits_float(numerics::kNanBits);
-  for (int64_t i = threadIdx.x % 32; i < p.forward.width; i += 32) {
-    store_gradient(p.d_hidden, row * p.d_hidden.stride + i, value);
-  }
+  for (int64_t i = threadIdx.x % 32; i < p.width; i += 32) store_gradient(to, row * to.stride + i, value);
 }
 
 // d_weight and d_bias of ids from first_id on, one block an id.
@@ -167,6 +167,27 @@ __global__ void __launch_bounds__(kRowThreads)
   for (int i = 0; i < 4; ++i) {
     if (column + i < job.p.forward.width) store_gradient(job.p.d_hidden, to + i, value[i]);
   }
+}
+
+// The tree over the nodes of all parts, one element of d_hidden a thread. Sums that wait for their right neighbours
+// stand on a stack, whose places are registers.
+__global__ void __launch_bounds__(kRowThreads)
+    merge_parts(const __grid_constant__ BackwardParams p, const __grid_constant__ PartNodes list) {
+  const int64_t width = p.forward.width;
+  const int64_t element = int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
+  if (element >= p.forward.rows * width) return;
+  float stack[kSegmentLevels] = {};
+  for (int32_t i = 0; i < list.count; ++i) {
+#pragma unroll
+    for (int level = kSegmentLevels - 1; level > 0; --level) stack[level] = stack[level - 1];
+    stack[0] = list.node[i].sums[element];
+    for (int32_t n = 0; n < list.node[i].additions; ++n) {
+      stack[0] = numerics::add_rn(stack[1], stack[0]);
+#pragma unroll
+      for (int level = 1; level + 1 < kSegmentLevels; ++level) stack[level] = stack[level + 1];
+    }
+  }
+  store_gradient(p.d_hidden, element / width * p.d_hidden.stride + element % width, stack[0]);
 }
 
 }  // namespace isobit::linear_logp::cuda

@@ -29,43 +29,134 @@ size_t scratch_of(const BackwardParams& p, const BackwardKernels& kernels) {
   return p.forward.rows > kPiece && (p.wants_weight || p.wants_bias) ? kernels.scratch_bytes(p) : 0;
 }
 
+// A node of the segment tree and where its sum goes.
+struct SummedNode {
+  int64_t first;     // segment
+  int64_t segments;  // a power of two
+  GradientOutput to;
+};
+
+class SummedNodes {
+ public:
+  void push(const SummedNode& node) { node_[count_++] = node; }
+  const SummedNode* begin() const { return node_; }
+  const SummedNode* end() const { return node_ + count_; }
+
+ private:
+  SummedNode node_[kSegments];
+  int count_ = 0;
+};
+
+// What the call sums over ids: the whole tree into d_hidden, or a shard's nodes into its part, ascending.
+SummedNodes summed_nodes(const BackwardParams& p) {
+  SummedNodes nodes;
+  if (p.d_hidden) nodes.push({0, kSegments, p.d_hidden});
+  if (p.part == nullptr) return nodes;
+  const SegmentRange segments = segment_range(p.forward.shard_ids(), p.forward.vocab);
+  float* to = p.part;
+  for (int64_t at = segments.begin; at < segments.end; to += p.forward.rows * p.forward.width) {
+    const int64_t count = int64_t{1} << largest_segment_node(at, segments.end).level;
+    nodes.push({at, count, {to, ISOBIT_FP32, p.forward.width}});
+    at += count;
+  }
+  return nodes;
+}
+
+Status fill_hidden(const BackwardParams& p, void* stream) {
+  for (const SummedNode& node : summed_nodes(p)) {
+    if (Status s = launch_fill_rows(p, node.to, stream); !s.ok()) return s;
+  }
+  return Status();
+}
+
+// One chunk of rows and ids: dz, and what is made of it. `first_id` counts from row 0 of weight.
+Status run_chunk(const BackwardJob& job, const Sweep& sweep, const BackwardKernels& kernels, void* stream) {
+  if (Status s = kernels.logits(job, stream); !s.ok()) return s;
+  if (Status s = launch_targets(job, stream); !s.ok()) return s;
+  if (sweep.hidden) {
+    if (Status s = kernels.hidden(job, stream); !s.ok()) return s;
+  }
+  return sweep.weight && job.first_id < job.p.forward.count ? kernels.weight(job, sweep.hidden, stream) : Status();
+}
+
+// The chunks of a node's segments.
+Status run_node(BackwardJob job, const Sweep& sweep, const SummedNode& node, const ChunkArrays& chunk,
+                const BackwardKernels& kernels, void* stream) {
+  job.slices = static_cast<int32_t>(std::min<int64_t>(sweep.slices, node.segments));
+  job.p.d_hidden = node.to;
+  const auto chunks = static_cast<int>(node.segments / job.slices);
+  for (int i = 0; i < chunks; ++i) {
+    job.first_id = (node.first + int64_t{i} * job.slices) * sweep.slice_ids - job.p.forward.first_id;
+    if (Status s = run_chunk(job, sweep, kernels, stream); !s.ok()) return s;
+    if (Status s = launch_add_segments(job, chunk.level, i, chunks, stream); !s.ok()) return s;
+  }
+  return Status();
+}
+
 // The chunks of one sweep: rows outside, so that pieces of d_weight ascend; ids inside, so that segments do.
 Status run_sweep(BackwardJob job, const Sweep& sweep, const BackwardKernels& kernels, Arena arena, void* stream) {
   const ChunkArrays chunk = lay_out_chunk(job.p, sweep, &arena);
-  const int64_t ids = int64_t{sweep.slices} * sweep.slice_ids;
-  const int64_t chunks = sweep.hidden ? kSegments / sweep.slices : (job.p.forward.count + ids - 1) / ids;
+  const SummedNodes nodes = summed_nodes(job.p);
   job.slices = sweep.slices;
   job.slice_ids = sweep.slice_ids;
   job.slice_pitch = sweep.slice_pitch;
   job.dz = chunk.dz;
   job.partial = chunk.partial;
-  int64_t first_row = 0;
-  do {
+  for (int64_t first_row = 0; first_row < job.p.forward.rows; first_row += sweep.rows) {
     job.first_row = first_row;
     job.rows = static_cast<int32_t>(std::min(sweep.rows, job.p.forward.rows - first_row));
-    for (int64_t i = 0; i < chunks; ++i) {
-      job.first_id = i * ids;
-      if (Status s = kernels.logits(job, stream); !s.ok()) return s;
-      if (Status s = launch_targets(job, stream); !s.ok()) return s;
-      if (sweep.hidden) {
-        if (Status s = kernels.hidden(job, stream); !s.ok()) return s;
-        if (Status s = launch_add_segments(job, chunk.level, static_cast<int>(i), static_cast<int>(chunks), stream);
-            !s.ok()) {
-          return s;
+    if (sweep.hidden) {
+      for (const SummedNode& node : nodes) {
+        if (Status s = run_node(job, sweep, node, chunk, kernels, stream); !s.ok()) return s;
+      }
+      continue;
+    }
+    for (job.first_id = 0; job.first_id < job.p.forward.count; job.first_id += sweep.slice_ids) {
+      if (Status s = run_chunk(job, sweep, kernels, stream); !s.ok()) return s;
+    }
+  }
+  return Status();
+}
+
+Status run_save_merge(const BackwardParams& p, ChooseProducer choose, void* stream) {
+  Params forward = p.forward;
+  forward.saves = true;
+  forward.saved = p.saved;
+  return forward.rows == 0 ? Status() : run(forward, choose, stream);
+}
+
+// In ascending order, with the additions of the tree that each completes.
+Status run_merge_parts(const BackwardParams& p, void* stream) {
+  PartNodes list{};
+  const int64_t vocab = p.forward.vocab;
+  for (int32_t i = 0; i < p.part_count; ++i) {
+    const SegmentRange segments = segment_range(p.parts[i].ids, vocab);
+    const float* sums = static_cast<const float*>(p.parts[i].data);
+    for (int64_t at = segments.begin; at < segments.end; sums += p.forward.rows * p.forward.width) {
+      NodeId node = largest_segment_node(at, segments.end);
+      at = (node.index + 1) << node.level;
+      PartNode& to = list.node[list.count++];
+      to.sums = sums;
+      for (; node.level + 1 < kSegmentLevels; node = {node.level + 1, node.index / 2}) {
+        if (node.index % 2 != 0) {
+          ++to.additions;
+        } else if (segment_node_ids({node.level, node.index + 1}, vocab).size() > 0) {
+          break;
         }
       }
-      if (sweep.weight && job.first_id < job.p.forward.count) {
-        if (Status s = kernels.weight(job, stream); !s.ok()) return s;
-      }
     }
-    first_row += sweep.rows;
-  } while (first_row < job.p.forward.rows);
-  return Status();
+  }
+  return launch_merge_parts(p, list, stream);
 }
 
 }  // namespace
 
-WorkspaceBytes backward_workspace(const BackwardParams& p, const BackwardKernels& kernels) {
+WorkspaceBytes backward_workspace(const BackwardParams& params, const BackwardKernels& kernels) {
+  BackwardParams p = params;
+  // A query without d_hidden may stand for a shard call with a part.
+  if (p.purpose == BackwardPurpose::kQuery && segment_range(p.forward.shard_ids(), p.forward.vocab).whole) {
+    p.wants_hidden = true;
+  }
   const WorkspaceBytes saving = workspace(saving_params(p, nullptr, nullptr, 0));
   if (p.purpose == BackwardPurpose::kSave) return saving;
   const size_t scratch = scratch_of(p, kernels);
@@ -80,12 +171,15 @@ WorkspaceBytes backward_workspace(const BackwardParams& p, const BackwardKernels
 
 Status run_backward(const BackwardParams& p, const BackwardKernels& kernels, ChooseProducer choose, void* stream) {
   const Params& forward = p.forward;
+  if (p.purpose == BackwardPurpose::kSaveMerge) return run_save_merge(p, choose, stream);
+  if (p.purpose == BackwardPurpose::kMerge) return run_merge_parts(p, stream);
   if (p.purpose == BackwardPurpose::kSave) {
     return forward.rows == 0
                ? Status()
                : run(saving_params(p, p.saved, forward.workspace, forward.workspace_bytes), choose, stream);
   }
-  if (Status s = launch_fill(p, stream); !s.ok() || forward.rows == 0) return s;
+  if (Status s = launch_clear_ids(p, stream); !s.ok() || forward.rows == 0) return s;
+  if (Status s = fill_hidden(p, stream); !s.ok()) return s;
   const size_t scratch = scratch_of(p, kernels);
   const BackwardPlan plan = choose_plan(p, scratch, forward.workspace_bytes);
   Arena arena(forward.workspace);

@@ -15,13 +15,15 @@ namespace isobit::linear_logp::cuda {
 struct BackwardKernels {
   Status (*logits)(const BackwardJob& job, void* stream);  // all of job.dz
   Status (*hidden)(const BackwardJob& job, void* stream);  // job.partial from job.dz
-  Status (*weight)(const BackwardJob& job, void* stream);  // d_weight and d_bias of the chunk's ids, from job.dz
+  // d_weight and d_bias of the chunk's ids, from job.dz. May run beside `hidden` if that is the launch before, but ends
+  // after it.
+  Status (*weight)(const BackwardJob& job, bool follows_hidden, void* stream);
   size_t (*scratch_bytes)(const BackwardParams& p);        // on p's device
 };
 
 WorkspaceBytes backward_workspace(const BackwardParams& p, const BackwardKernels& kernels);
 
-// A whole call or the pass that saves; `choose` is the architecture's forward pass.
+// Every purpose but queries; `choose` is the architecture's forward pass.
 Status run_backward(const BackwardParams& p, const BackwardKernels& kernels, ChooseProducer choose, void* stream);
 
 }  // namespace isobit::linear_logp::cuda

@@ -18,11 +18,8 @@ Status run_sm80(const Params& p, void* stream) { return run(p, sm80::choose, str
 Status run_sm90(const Params& p, void* stream) { return run(p, sm90::choose, stream); }
 
 Status takes_backward_sm90(const BackwardParams& p, const DeviceProperties&) {
-  if (p.purpose == BackwardPurpose::kShard || p.purpose == BackwardPurpose::kShardQuery ||
-      p.purpose == BackwardPurpose::kMerge) {
-    return fail(ISOBIT_UNSUPPORTED, "part: expected a call over the whole vocabulary on a GPU, got a shard or a merge");
-  }
-  return sm90::check_operands(p.forward);
+  const bool merges = p.purpose == BackwardPurpose::kMerge || p.purpose == BackwardPurpose::kSaveMerge;
+  return merges ? Status() : sm90::check_operands(p.forward);
 }
 
 Status run_backward_sm90(const BackwardParams& p, void* stream) {

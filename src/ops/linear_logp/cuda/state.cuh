@@ -133,7 +133,12 @@ __global__ void __launch_bounds__(kStateWarps* kWarpThreads)
 
   const Node sum = carry.get(kCarryLevels - 1, warp);
   const RowSum total = row_sum(sum);
-  if (lane == 0) write_row(p, row, inspect_targets(p, row), total, sum);
+  const RowTargets targets = inspect_targets(p, row);
+  if (lane == 0) write_row(p, row, targets, total, sum);
+  if (lane == 0 && p.saves) {
+    const bool idle = targets.ignored || targets.outside;
+    store_record(saved_arrays(p.saved, p.rows), row, idle ? idle_record() : RowRecord{sum, identity_node(), -1});
+  }
   for (int64_t k = lane; k < p.targets; k += kWarpThreads) {
     const int64_t target = target_at(p, row, k);
     Target found = find_target(p, row, k);

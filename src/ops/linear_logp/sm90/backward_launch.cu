@@ -21,19 +21,16 @@ struct Matrix {
   int64_t stride;
 };
 
-Status encode(const Matrix& matrix, uint32_t box_rows, TensorMap* map, int64_t slices = 0, int64_t slice_pitch = 0) {
+Status encode(const Matrix& matrix, uint32_t box_rows, TensorMap* map) {
   TensorMapSpec spec;
   spec.type = TensorMapSpec::Type::kBf16;
-  spec.rank = slices > 0 ? 3 : 2;
+  spec.rank = 2;
   spec.address = matrix.data;
   spec.shape[0] = static_cast<uint64_t>(matrix.columns);
   spec.shape[1] = static_cast<uint64_t>(matrix.rows);
-  spec.shape[2] = static_cast<uint64_t>(slices);
   spec.stride_bytes[0] = static_cast<uint64_t>(matrix.stride) * 2;
-  spec.stride_bytes[1] = static_cast<uint64_t>(slice_pitch) * 2;
   spec.box[0] = kDepth;
   spec.box[1] = box_rows;
-  spec.box[2] = slices > 0 ? 1 : 0;
   return runtime().encode_tensor_map(spec, map);
 }
 
@@ -46,13 +43,14 @@ Matrix weight_of(const BackwardJob& job) {
   const Params& p = job.p.forward;
   return {p.weight, p.width, p.count, p.weight_stride};
 }
-Matrix dz_of(const BackwardJob& job, int64_t columns) {
-  return {job.dz, columns, round_up(job.rows, cuda::kRowPadding), job.dz_stride()};
+// The blocks of dz, below each other.
+Matrix dz_of(const BackwardJob& job) {
+  return {job.dz, cuda::kDzColumns, round_up(job.rows, cuda::kRowPadding) * job.dz_blocks(), cuda::kDzColumns};
 }
 
-// `rows`: of the result.
+// `rows`: of the result. `programmatic`: may run beside the launch before.
 Status launch_product(ProductKernel kernel, const BackwardJob& job, const TensorMap& a, const TensorMap& b,
-                      const ProductPlan& plan, int64_t rows, void* stream) {
+                      const ProductPlan& plan, int64_t rows, void* stream, bool programmatic = false) {
   const int device = job.p.forward.device.id;
   DeviceProperties properties;
   if (Status s = runtime().properties(device, &properties); !s.ok()) return s;
@@ -68,6 +66,7 @@ Status launch_product(ProductKernel kernel, const BackwardJob& job, const Tensor
   shape.grid.x = static_cast<uint32_t>(std::min<int64_t>(units, properties.multiprocessors));
   shape.block.x = kThreads;
   shape.dynamic_shared_bytes = ProductConfig::kSharedBytes;
+  shape.programmatic = programmatic;
   TensorMap maps[2] = {a, b};
   BackwardJob argument = job;
   ProductPlan planned = plan;
@@ -90,21 +89,20 @@ Status launch_logits(const BackwardJob& chunk, void* stream) {
 
 Status launch_hidden(const BackwardJob& job, void* stream) {
   TensorMap dz, weight;
-  if (Status s = encode(dz_of(job, job.slice_ids), cuda::kTileRows, &dz, job.slices, job.slice_pitch); !s.ok()) {
-    return s;
-  }
+  if (Status s = encode(dz_of(job), cuda::kTileRows, &dz); !s.ok()) return s;
   if (Status s = encode(weight_of(job), kDepth, &weight); !s.ok()) return s;
   return launch_product(product_kernel<Product::kHidden, cuda::HiddenSink<WarpgroupFragment>>, job, dz, weight,
                         {cuda::cut_columns(job.p.forward.width), job.slices, kGroup}, job.rows, stream);
 }
 
-Status launch_weight(const BackwardJob& chunk, void* stream) {
+Status launch_weight(const BackwardJob& chunk, bool follows_hidden, void* stream) {
   const BackwardJob job = cuda::without_slices(chunk);
   TensorMap dz, hidden;
-  if (Status s = encode(dz_of(job, job.dz_stride()), kDepth, &dz); !s.ok()) return s;
+  if (Status s = encode(dz_of(job), kDepth, &dz); !s.ok()) return s;
   if (Status s = encode(hidden_of(job, job.weight_columns), kDepth, &hidden); !s.ok()) return s;
   return launch_product(product_kernel<Product::kWeight, cuda::WeightSink<WarpgroupFragment>>, job, dz, hidden,
-                        {cuda::cut_columns(job.weight_columns), job.slices, kGroup}, job.slice_ids, stream);
+                        {cuda::cut_columns(job.weight_columns), job.slices, kGroup}, job.slice_ids, stream,
+                        follows_hidden);
 }
 
 size_t scratch_bytes(const BackwardParams& p) {

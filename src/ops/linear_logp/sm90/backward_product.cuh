@@ -27,8 +27,33 @@ using cuda::Walk;
 using ProductRing = device::Ring<ProductConfig::kStages>;
 using ProductPosition = device::RingPosition<ProductConfig::kStages>;
 
-// Stages of a unit.
-__device__ __forceinline__ int32_t steps_of(int32_t depth) { return (depth + kDepth - 1) / kDepth; }
+// Stages of a unit and of its pieces.
+template <Product kProduct>
+struct Pieces {
+  static constexpr int32_t kSteps = kProduct == Product::kLogits ? INT32_MAX : kPiece / kDepth;
+
+  static __device__ __forceinline__ int32_t steps_of(int32_t depth) { return (depth + kDepth - 1) / kDepth; }
+  static __device__ __forceinline__ int32_t steps_of_piece(int32_t steps, int32_t piece) {
+    if constexpr (kProduct == Product::kLogits) return steps;
+    const int32_t left = steps - piece * kSteps;
+    return left < 0 ? 0 : left < kSteps ? left : kSteps;
+  }
+  // Those that have a stage.
+  static __device__ __forceinline__ int32_t count(int32_t steps) {
+    if constexpr (kProduct == Product::kLogits) return 1;
+    return (steps + kSteps - 1) / kSteps;
+  }
+};
+
+template <Product kProduct>
+__device__ __forceinline__ int32_t steps_of(const Walk<kProduct>& walk, const Unit& unit) {
+  return Pieces<kProduct>::steps_of(walk.depth(unit));
+}
+// The most that a unit of the launch has.
+template <Product kProduct>
+__device__ __forceinline__ int32_t pieces_of(const Walk<kProduct>& walk) {
+  return Pieces<kProduct>::count(Pieces<kProduct>::steps_of(walk.largest_depth()));
+}
 
 // 64 x 64 boxes side by side: `blocks` of them from column x on.
 __device__ __forceinline__ void copy_transposed(uint32_t to, const TensorMap* map, uint32_t full, int32_t x, int32_t k,
@@ -38,79 +63,130 @@ __device__ __forceinline__ void copy_transposed(uint32_t to, const TensorMap* ma
   }
 }
 
+// Brings one piece of a unit: stages [first, first + steps).
+template <Product kProduct>
+__device__ __forceinline__ void copy_piece(const TensorMap* a, const TensorMap* b, const BackwardJob& job,
+                                           const Unit& unit, int32_t first, int32_t steps, const ProductRing& ring,
+                                           ProductPosition& at, uint32_t stages) {
+  constexpr auto kHint = ptx::L2Hint::kEvictNormal;
+  const int32_t first_id = static_cast<int32_t>(job.first_id) + unit.slice * job.slice_ids;
+  const int columns = unit.wide ? cuda::kWideColumns : cuda::kNarrowColumns;
+  for (int32_t step = first; step < first + steps; ++step) {
+    ring.acquire(at, ProductConfig::kBytesA + columns * kRowBytes);
+    const uint32_t to_a = stages + at.stage * ProductConfig::kStageBytes;
+    const uint32_t to_b = to_a + ProductConfig::kBytesA;
+    const uint32_t full = ring.full(at.stage);
+    const int32_t k = step * kDepth;
+    if constexpr (kProduct == Product::kLogits) {
+      ptx::tma_load_2d(to_a, a, full, k, static_cast<int32_t>(job.first_row) + unit.row, kHint);
+      ptx::tma_load_2d(to_b, b, full, k, first_id + unit.column, kHint);
+    } else if constexpr (kProduct == Product::kHidden) {
+      const int64_t block = job.dz_block(unit.row, unit.slice, k);
+      ptx::tma_load_2d(to_a, a, full, 0, static_cast<int32_t>(block * cuda::kRowPadding), kHint);
+      copy_transposed(to_b, b, full, unit.column, first_id + k, columns / 64);
+    } else {
+      const int64_t block = job.dz_block(k, unit.slice, unit.row);
+      for (int i = 0; i < cuda::kTileRows / 64; ++i) {
+        ptx::tma_load_2d(to_a + i * kTransposedBlock, a, full, 0,
+                         static_cast<int32_t>((block + i) * cuda::kRowPadding + k % cuda::kRowPadding), kHint);
+      }
+      copy_transposed(to_b, b, full, unit.column, static_cast<int32_t>(job.first_row) + k, columns / 64);
+    }
+    at.advance();
+  }
+}
+
+// In the order in which the two warpgroups multiply: their units' pieces in turn.
 template <Product kProduct>
 __device__ __forceinline__ void copy_units(const TensorMap* a, const TensorMap* b, const BackwardJob& job,
                                            const Walk<kProduct>& walk, const ProductRing& ring, uint32_t stages) {
-  constexpr auto kHint = ptx::L2Hint::kEvictNormal;
   ProductPosition at;
   const uint32_t count = walk.count();
-  for (uint32_t index = blockIdx.x; index < count; index += gridDim.x) {
-    const Unit unit = walk.at(index);
-    const int32_t first_id = static_cast<int32_t>(job.first_id) + unit.slice * job.slice_ids;
-    const int columns = unit.wide ? cuda::kWideColumns : cuda::kNarrowColumns;
-    const int32_t steps = steps_of(walk.depth(unit));
-    for (int32_t step = 0; step < steps; ++step) {
-      ring.acquire(at, ProductConfig::kBytesA + columns * kRowBytes);
-      const uint32_t to_a = stages + at.stage * ProductConfig::kStageBytes;
-      const uint32_t to_b = to_a + ProductConfig::kBytesA;
-      const uint32_t full = ring.full(at.stage);
-      const int32_t k = step * kDepth;
-      if constexpr (kProduct == Product::kLogits) {
-        ptx::tma_load_2d(to_a, a, full, k, static_cast<int32_t>(job.first_row) + unit.row, kHint);
-        ptx::tma_load_2d(to_b, b, full, k, first_id + unit.column, kHint);
-      } else if constexpr (kProduct == Product::kHidden) {
-        ptx::tma_load_3d(to_a, a, full, k, unit.row, unit.slice, kHint);
-        copy_transposed(to_b, b, full, unit.column, first_id + k, columns / 64);
-      } else {
-        copy_transposed(to_a, a, full, unit.slice * job.slice_pitch + unit.row, k, cuda::kTileRows / 64);
-        copy_transposed(to_b, b, full, unit.column, static_cast<int32_t>(job.first_row) + k, columns / 64);
+  for (uint32_t pair = blockIdx.x; pair < count; pair += 2 * gridDim.x) {
+    for (int32_t piece = 0; piece < pieces_of(walk); ++piece) {
+      for (uint32_t index = pair; index < count && index <= pair + gridDim.x; index += gridDim.x) {
+        const Unit unit = walk.at(index);
+        copy_piece<kProduct>(a, b, job, unit, piece * Pieces<kProduct>::kSteps,
+                             Pieces<kProduct>::steps_of_piece(steps_of(walk, unit), piece), ring, at, stages);
       }
-      at.advance();
     }
   }
 }
 
-// Everything of one unit by one warpgroup: the pieces' chains, their sum, and what the sink does with it. `pass_turn`
-// is called when the last products have been issued.
+// What a warpgroup knows of its turn: the other one has a unit of the same pair, or none.
+struct Turn {
+  int32_t steps, other_steps;  // of the two units; anything without the other one
+  bool both;                   // else this is group 0
+  bool more;                   // whether others come after these two
+
+  static __device__ __forceinline__ int group() { return threadIdx.x / kWarpgroup - 1; }
+};
+
+// A place in the turn for one piece: waits, has `multiply(steps, pass_turn)` issue its products, goes on behind the
+// other warpgroup's.
+template <Product kProduct, class Multiply>
+__device__ __forceinline__ void take_turn(const Walk<kProduct>& walk, const Turn& turn, int32_t piece,
+                                          ProductPosition& at, const Multiply& multiply) {
+  const int32_t other_steps = Pieces<kProduct>::steps_of_piece(turn.other_steps, piece);
+  if (turn.group() == 1) at.advance(other_steps);
+  if (turn.both || piece == 0) wait_turn(turn.group());
+  multiply(Pieces<kProduct>::steps_of_piece(turn.steps, piece), [&] {
+    if (turn.group() == 0 ? turn.both : turn.more || piece + 1 < pieces_of(walk)) give_turn(1 - turn.group());
+  });
+  if (turn.group() == 0) at.advance(other_steps);
+}
+
+// This thread's memory for the sums of a tile. Asked for where it is needed: an address costs registers.
+__device__ __forceinline__ float4* own_scratch(void* scratch) {
+  constexpr int kTileVectors = cuda::kTileRows * cuda::kWideColumns / 4;
+  const int group = threadIdx.x / kWarpgroup - 1;
+  return static_cast<float4*>(scratch) + (int64_t{blockIdx.x} * 2 + group) * kTileVectors + threadIdx.x % kWarpgroup;
+}
+
+// Everything of one unit by one warpgroup: the pieces' chains, their sum, and what the sink does with it. The turn
+// passes after every piece, so that what happens between pieces is hidden as well.
 //   sink.begin(unit, d)            may add a first addend to the first piece
 //   sink.keep(unit, d, scratch)    takes the sum of the pieces so far
 //   sink.resume(unit, d, scratch)  adds it to the next piece
 //   sink.finish(unit, d)           takes the sum of all
-template <Product kProduct, int kColumns, class Sink, class PassTurn>
-__device__ __forceinline__ void finish_unit(const Sink& sink, const Unit& unit, int32_t steps, const ProductRing& ring,
-                                            ProductPosition& at, uint32_t stages, float4* scratch, PassTurn pass_turn) {
+template <Product kProduct, int kColumns, class Sink>
+__device__ __forceinline__ void finish_unit(const Sink& sink, const Walk<kProduct>& walk, const Unit& unit,
+                                            const Turn& turn, const ProductRing& ring, ProductPosition& at,
+                                            uint32_t stages, void* scratch) {
   constexpr int kTransposedA = kProduct == Product::kWeight ? 1 : 0;
   constexpr int kTransposedB = kProduct == Product::kLogits ? 0 : 1;
-  constexpr int32_t kPieceSteps = kPiece / kDepth;
+  const int32_t used = Pieces<kProduct>::count(turn.steps);
   float d[2][kColumns / 2];
-  if (steps == 0) {
+  if (used == 0) {
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
 #pragma unroll
       for (int i = 0; i < kColumns / 2; ++i) d[m][i] = 0.0f;
     }
-    pass_turn();
-    if (sink.has_addend()) return;  // whose bytes stay
   }
-  for (int32_t first = 0; first < steps; first += kPieceSteps) {
-    const bool last = kProduct == Product::kLogits || first + kPieceSteps >= steps;
-    const int32_t here = last ? steps - first : kPieceSteps;
-    multiply_tile<numerics::Bf16, kTransposedA, kTransposedB>(d, ring, at, stages, ProductConfig::kStageBytes, 0,
-                                                              ProductConfig::kBytesA, here, [&] {
-                                                                if (last) pass_turn();
-                                                              });
+  int32_t piece = 0;
+  for (; piece < used; ++piece) {
+    take_turn<kProduct>(walk, turn, piece, at, [&](int32_t steps, auto pass_turn) {
+      multiply_tile<numerics::Bf16, kTransposedA, kTransposedB>(d, ring, at, stages, ProductConfig::kStageBytes, 0,
+                                                                ProductConfig::kBytesA, steps, pass_turn);
+    });
     if constexpr (kProduct == Product::kLogits) {
       break;
     } else {
-      if (first == 0) {
+      if (piece == 0) {
         sink.begin(unit, d);
       } else {
-        sink.resume(unit, d, scratch);
+        sink.resume(unit, d, own_scratch(scratch));
       }
-      if (!last) sink.keep(unit, d, scratch);
+      if (piece + 1 < used) sink.keep(unit, d, own_scratch(scratch));
     }
   }
-  sink.finish(unit, d);
+  if (used > 0 || !sink.has_addend()) sink.finish(unit, d);  // without a term the bytes of an addend stay
+  if constexpr (kProduct != Product::kLogits) {
+    for (; piece < pieces_of(walk); ++piece) {
+      take_turn<kProduct>(walk, turn, piece, at, [](int32_t, auto pass_turn) { pass_turn(); });
+    }
+  }
 }
 
 template <Product kProduct, class Sink>
@@ -118,25 +194,17 @@ __device__ __forceinline__ void multiply_units(const Walk<kProduct>& walk, const
                                                uint32_t stages, void* scratch) {
   const int group = threadIdx.x / kWarpgroup - 1;
   const uint32_t count = walk.count();
-  constexpr int kTileVectors = cuda::kTileRows * cuda::kWideColumns / 4;
-  float4* const mine =
-      static_cast<float4*>(scratch) + (int64_t{blockIdx.x} * 2 + group) * kTileVectors + threadIdx.x % kWarpgroup;
   ProductPosition at;
   if (group == 1 && blockIdx.x < count) give_turn(0);
-  int turn = 0;
-  for (uint32_t index = blockIdx.x; index < count; index += gridDim.x, turn ^= 1) {
-    const Unit unit = walk.at(index);
-    const int32_t steps = steps_of(walk.depth(unit));
-    if (turn != group) {
-      at.advance(steps);
-      continue;
-    }
-    wait_turn(group);
-    const auto pass_turn = [&] {
-      if (index + gridDim.x < count) give_turn(1 - group);
-    };
+  for (uint32_t pair = blockIdx.x; pair < count; pair += 2 * gridDim.x) {
+    const uint32_t next = pair + gridDim.x;
+    const bool both = next < count;
+    if (group == 1 && !both) return;
+    const Unit unit = walk.at(group == 0 ? pair : next);
+    const Turn turn{steps_of(walk, unit), steps_of(walk, walk.at(group == 0 && both ? next : pair)), both,
+                    next + gridDim.x < count};
     const auto finish = [&](auto columns) {
-      finish_unit<kProduct, decltype(columns)::value>(sink, unit, steps, ring, at, stages, mine, pass_turn);
+      finish_unit<kProduct, decltype(columns)::value>(sink, walk, unit, turn, ring, at, stages, scratch);
     };
     if constexpr (kProduct == Product::kLogits) {
       finish(std::integral_constant<int, cuda::kWideColumns>());
@@ -160,12 +228,18 @@ __global__ void __launch_bounds__(kThreads, 1)
   const ProductRing ring(stages + kRingBytes + ProductConfig::kColumnBytes);
   if (threadIdx.x == 0) ring.initialise(kUsersOfStage);
   __syncthreads();
+  // The product for d_weight reads nothing of the one for d_hidden: its blocks follow on those that have no unit left.
+  if constexpr (kProduct == Product::kHidden) ptx::launch_dependents();
   const Walk<kProduct> walk(job, plan);
   // The warpgroup index from one lane, so that the compiler sees a branch that is uniform in the warp.
   const int warpgroup = __shfl_sync(cuda::kWarp, threadIdx.x / kWarpgroup, 0);
   if (warpgroup == 0) {
     ptx::release_registers<ProductConfig::kCopyRegisters>();
-    if (threadIdx.x == 0) copy_units<kProduct>(&a, &b, job, walk, ring, stages);
+    if (threadIdx.x == 0) {
+      copy_units<kProduct>(&a, &b, job, walk, ring, stages);
+      // Whoever waits for this grid waits for that one too.
+      if constexpr (kProduct == Product::kWeight) ptx::wait_for_previous_grid();
+    }
   } else {
     ptx::claim_registers<ProductConfig::kMultiplyRegisters>();
     const int warp = threadIdx.x / cuda::kWarpThreads - 4;  // of both groups

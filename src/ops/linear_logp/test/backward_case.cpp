@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 
 namespace isobit::linear_logp::test {
 namespace {
@@ -167,6 +166,8 @@ BackwardBytes run_backward(const BackwardCase& c, Place* place, const BackwardOp
   EXPECT_EQ(isobit_linear_logp_backward(&call.args, options.stream), ISOBIT_OK) << isobit_last_error();
   return call.fetch();
 }
+
+std::unique_ptr<Place> host_place() { return std::make_unique<Host>(); }
 
 BackwardBytes run_backward_on_cpu(const BackwardCase& c, const BackwardOptions& options) {
   Host host;

@@ -2,6 +2,7 @@
 // be compared.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ class Place {
   virtual void* room(size_t bytes) = 0;                   // poisoned
   virtual void fetch(void* host, const void* place, size_t bytes) = 0;
 };
+
+// The CPU's.
+std::unique_ptr<Place> host_place();
 
 struct BackwardBytes {
   std::string d_hidden, d_weight, d_bias, logp, lse, entropy;

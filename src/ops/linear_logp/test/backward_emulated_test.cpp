@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ops/linear_logp/test/backward_case.h"
+#include "ops/linear_logp/test/backward_shards.h"
 #include "ptx/runtime/emulation.h"
 
 namespace isobit::linear_logp::test {
@@ -58,6 +59,19 @@ void compare(const BackwardCase& c, const BackwardOptions& options, ptx::Schedul
   const BackwardBytes found = run_backward(c, &place, options);
   EXPECT_TRUE(device.report().ok()) << device.report().text();
   expect_equal(expected, found, options.kernel);
+}
+
+void expect_shards(const BackwardCase& c, const std::vector<int64_t>& cuts) {
+  ptx::EmulatedRuntime device(kFolder, {.multiprocessors = 3, .machine = {.check_races = true}});
+  const ScopedRuntime scope(&device);
+  EmulatedPlace place(&device);
+  const ShardedBytes found = run_backward_shards(c, cuts, &place, "sm90");
+  EXPECT_TRUE(device.report().ok()) << device.report().text();
+  const ShardedBytes expected = run_backward_shards_on_cpu(c, cuts);
+  EXPECT_TRUE(expected.saved == found.saved);
+  EXPECT_TRUE(expected.parts == found.parts);
+  expect_equal(expected.merged, found.merged, "shards");
+  expect_equal(run_backward_on_cpu(c, {.subtract_p = 1}), found.merged, "one call");
 }
 
 constexpr BackwardOptions kSm90 = {.kernel = "sm90"};
@@ -144,6 +158,23 @@ TEST(LinearLogpBackwardEmulated, NoValidRow) {
   compare(none, kSm90);
   none.accumulate = true;
   compare(none, kSm90);
+}
+
+// States, records, parts, rows of d_weight and the merged d_hidden are the CPU's, and the merged ones those of one call:
+// nodes of several sizes, segments without ids, a shard that is one segment.
+TEST(LinearLogpBackwardEmulated, Shards) {
+  BackwardCase c = random_case({70, 40, 400}, 13);
+  c.forward_outputs = true;
+  c.hidden_dtype = ISOBIT_FP32;
+  for (int64_t v = 0; v < 400; ++v) c.problem.bias.push_back(0.01f * static_cast<float>(v % 301 - 150));
+  c.bias_dtype = ISOBIT_BF16;
+  for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{0, 200, 400}, {0, 25, 175, 400}}) {
+    expect_shards(c, cuts);
+  }
+  BackwardCase odd = random_case({9, 16, 17, 2}, 14);
+  odd.forward_outputs = true;
+  odd.d_entropy = odd.d_lse;
+  expect_shards(odd, {0, 4, 10, 17});
 }
 
 // More than 8,192 ids in a segment, and more than 8,192 valid rows: sums of pieces.

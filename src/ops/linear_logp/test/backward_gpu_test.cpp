@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "ops/linear_logp/test/backward_case.h"
+#include "ops/linear_logp/test/backward_shards.h"
 
 namespace isobit::linear_logp::test {
 namespace {
@@ -91,6 +92,25 @@ TEST(LinearLogpBackwardGpu, Pieces) {
   compare(c);
   c.weight_dtype = ISOBIT_BF16;
   compare(c);
+}
+
+// States, records, parts and gradients of shards are the CPU's and, merged, those of one call.
+TEST(LinearLogpBackwardGpu, Shards) {
+  BackwardCase c = random_case({300, 264, 8000}, 9);
+  c.forward_outputs = true;
+  for (int64_t v = 0; v < 8000; ++v) c.problem.bias.push_back(0.01f * static_cast<float>(v % 301 - 150));
+  c.bias_dtype = ISOBIT_FP32;
+  const BackwardBytes whole = run_backward_on_cpu(c, {.subtract_p = 1});
+  for (const std::vector<int64_t>& cuts :
+       {std::vector<int64_t>{0, 8000}, {0, 4000, 8000}, {0, 2000, 4000, 6000, 8000}, {0, 500, 3500, 8000}}) {
+    Gpu gpu;
+    const ShardedBytes found = run_backward_shards(c, cuts, &gpu);
+    const ShardedBytes expected = run_backward_shards_on_cpu(c, cuts);
+    EXPECT_TRUE(expected.saved == found.saved);
+    EXPECT_TRUE(expected.parts == found.parts);
+    expect_equal(expected.merged, found.merged);
+    expect_equal(whole, found.merged);
+  }
 }
 
 // Every plan gives the same bytes, and so does every repetition and the replay of a graph.
