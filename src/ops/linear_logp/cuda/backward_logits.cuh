@@ -71,9 +71,7 @@ struct LogitsSink {
         const int32_t row = first_row_of<Fragment>(unit) + Fragment::kBlockRows * m + 8 * h;
         const GradientRow g = gradient(row);
         const float c = g.nan ? numerics::bits_float(numerics::kNanBits) : g.c;
-        // Neighbouring lanes exchange words, so that a quad stores 32 bytes side by side.
-        const int q = threadIdx.x % 4;
-        uint16_t* const to = place(unit, row, unit.column) + q % 2 * 8 + q / 2 * 4;
+        uint16_t* const to = place(unit, row, unit.column) + quad_column();
 #pragma unroll
         for (int j = 0; j < kAccumulators / 4; j += 2) {
           uint32_t word[2];
@@ -83,9 +81,8 @@ struct LogitsSink {
                                    plain_gradient<kEntropy>(g, c, d[m][4 * (j + i) + 2 * h + 1])};
             word[i] = row < rows ? device::Words<numerics::Bf16>::pack(pair) : 0;
           }
-          const uint32_t other = __shfl_xor_sync(kWarp, q % 2 == 0 ? word[1] : word[0], 1);
           *reinterpret_cast<uint2*>(to + j / kBlockGroups * kDzBlock + j % kBlockGroups * 8) =
-              make_uint2(q % 2 == 0 ? word[0] : other, q % 2 == 0 ? other : word[1]);
+              exchange_words(word[0], word[1]);
         }
       }
     }

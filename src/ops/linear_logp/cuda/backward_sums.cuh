@@ -36,6 +36,15 @@ __device__ __forceinline__ void for_each_pair(const Unit& unit, float (&d)[2][kA
   }
 }
 
+// Words of bf16 columns 8 j + 2 q and 8 (j + 1) + 2 q of a quad's row: neighbouring lanes exchange them, so that a quad
+// stores 32 bytes side by side. This lane then has four columns from quad_column() on, counted from 8 j.
+__device__ __forceinline__ uint2 exchange_words(uint32_t first, uint32_t second) {
+  const bool even = threadIdx.x % 2 == 0;
+  const uint32_t other = __shfl_xor_sync(kWarp, even ? second : first, 1);
+  return make_uint2(even ? first : other, even ? other : second);
+}
+__device__ __forceinline__ int quad_column() { return threadIdx.x % 2 * 8 + threadIdx.x % 4 / 2 * 4; }
+
 // Calls f(row, column, value&) for single elements, rows below `rows` and columns below `columns`, from a rolled loop
 // by way of 16 words of shared memory: for what would otherwise repeat much code per register.
 template <class Fragment, bool kWrites, int kAccumulators, class F>
@@ -202,10 +211,7 @@ struct WeightSink {
             make_float2(numerics::canonical_nan(even), numerics::canonical_nan(odd));
       });
     } else {
-      for_each_pair<Fragment>(unit, d, ids(unit), [&](int32_t row, int32_t column, float even, float odd) {
-        const float pair[2] = {even, odd};
-        *reinterpret_cast<uint32_t*>(weight<uint16_t>(unit, row) + column) = device::Words<numerics::Bf16>::pack(pair);
-      });
+      store_words(unit, d);
     }
   }
 
@@ -215,11 +221,30 @@ struct WeightSink {
   __device__ __forceinline__ int64_t id(const Unit& unit, int32_t row) const {
     return job.first_id + int64_t{unit.slice} * job.slice_ids + row;
   }
-  // Whether all of the tile's columns are d_weight's and pairs of them are aligned.
+  // Whether all of the tile's columns are d_weight's and can be stored 8 bytes at a time.
   __device__ __forceinline__ bool in_pairs(const Unit& unit, int columns) const {
     const GradientOutput& to = job.p.d_weight;
-    return to.data != nullptr && to.stride % 2 == 0 && reinterpret_cast<uintptr_t>(to.data) % 8 == 0 &&
-           unit.column + columns <= job.p.forward.width;
+    return to.data != nullptr && to.stride % (to.dtype == ISOBIT_FP32 ? 2 : 4) == 0 &&
+           reinterpret_cast<uintptr_t>(to.data) % 8 == 0 && unit.column + columns <= job.p.forward.width;
+  }
+  template <int kAccumulators>
+  __device__ __forceinline__ void store_words(const Unit& unit, float (&d)[2][kAccumulators]) const {
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int32_t row = first_row_of<Fragment>(unit) + Fragment::kBlockRows * m + 8 * h;
+        uint16_t* const to = weight<uint16_t>(unit, row) + unit.column + quad_column();
+#pragma unroll
+        for (int j = 0; j < kAccumulators / 4; j += 2) {
+          const float first[2] = {d[m][4 * j + 2 * h], d[m][4 * j + 2 * h + 1]};
+          const float second[2] = {d[m][4 * j + 4 + 2 * h], d[m][4 * j + 5 + 2 * h]};
+          const uint2 words =
+              exchange_words(device::Words<numerics::Bf16>::pack(first), device::Words<numerics::Bf16>::pack(second));
+          if (row < ids(unit)) *reinterpret_cast<uint2*>(to + 8 * j) = words;
+        }
+      }
+    }
   }
   template <class T>
   __device__ __forceinline__ T* weight(const Unit& unit, int32_t row) const {

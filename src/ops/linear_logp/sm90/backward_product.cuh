@@ -182,7 +182,7 @@ __device__ __forceinline__ void finish_unit(const Sink& sink, const Walk<kProduc
     }
   }
   if (used > 0 || !sink.has_addend()) sink.finish(unit, d);  // without a term the bytes of an addend stay
-  if constexpr (kProduct != Product::kLogits) {
+  if constexpr (kProduct == Product::kHidden) {  // elsewhere all units are equally deep
     for (; piece < pieces_of(walk); ++piece) {
       take_turn<kProduct>(walk, turn, piece, at, [](int32_t, auto pass_turn) { pass_turn(); });
     }
@@ -195,7 +195,7 @@ __device__ __forceinline__ void multiply_units(const Walk<kProduct>& walk, const
   const int group = threadIdx.x / kWarpgroup - 1;
   const uint32_t count = walk.count();
   ProductPosition at;
-  if (group == 1 && blockIdx.x < count) give_turn(0);
+  if (group == 1 && blockIdx.x < count && pieces_of(walk) > 0) give_turn(0);
   for (uint32_t pair = blockIdx.x; pair < count; pair += 2 * gridDim.x) {
     const uint32_t next = pair + gridDim.x;
     const bool both = next < count;

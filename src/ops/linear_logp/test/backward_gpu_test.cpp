@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "ops/linear_logp/test/backward_case.h"
@@ -92,6 +93,30 @@ TEST(LinearLogpBackwardGpu, Pieces) {
   compare(c);
   c.weight_dtype = ISOBIT_BF16;
   compare(c);
+}
+
+// Ignored and invalid rows full of NaN, a row that NaN spoils, no valid row, no row.
+TEST(LinearLogpBackwardGpu, SpecialRows) {
+  BackwardCase c = random_case({150, 64, 1330}, 10);
+  for (const int64_t row : {int64_t{3}, int64_t{11}, int64_t{5}}) c.problem.set_hidden(row, 3, NAN);
+  compare(c);
+  for (int64_t& target : c.problem.target) target = -100;
+  compare(c);
+  compare(random_case({0, 64, 300}, 11));
+}
+
+// One value for all rows, as a mean's gradient comes from autograd.
+TEST(LinearLogpBackwardGpu, ExpandedUpstream) {
+  const BackwardCase c = random_case({150, 64, 1330, 2}, 12);
+  Gpu gpu;
+  const std::unique_ptr<Place> host = host_place();
+  const auto run = [&](Place* place) {
+    BackwardCall call(c, place, {});
+    call.args.d_logp.stride[0] = call.args.d_logp.stride[1] = call.args.d_lse.stride[0] = 0;
+    EXPECT_EQ(isobit_linear_logp_backward(&call.args, nullptr), ISOBIT_OK) << isobit_last_error();
+    return call.fetch();
+  };
+  expect_equal(run(host.get()), run(&gpu));
 }
 
 // States, records, parts and gradients of shards are the CPU's and, merged, those of one call.
