@@ -133,7 +133,7 @@ __device__ __forceinline__ void take_turn(const Walk<kProduct>& walk, const Turn
   multiply(Pieces<kProduct>::steps_of_piece(turn.steps, piece), [&] {
     if (turn.group() == 0 ? turn.both : turn.more || piece + 1 < pieces_of(walk)) give_turn(1 - turn.group());
   });
-  if (turn.group() == 0) at.advance(other_steps);
+  if (turn.group() == 0 && turn.both) at.advance(other_steps);
 }
 
 // This thread's memory for the sums of a tile. Asked for where it is needed: an address costs registers.
