@@ -19,8 +19,7 @@ Args backward_arguments(Source& source, Arena& arena) {
   // Most calls reach the checks behind those of the forward pass.
   if (flags & 2) args.forward.rank = args.forward.target_logit = args.forward.top_id = args.forward.top_logp = {};
   if (flags & 4) args.forward.hidden.dtype = args.forward.weight.dtype = ISOBIT_BF16;
-  for (isobit_tensor* t :
-       {&args.d_logp, &args.d_lse, &args.d_entropy, &args.d_hidden, &args.d_weight, &args.d_bias}) {
+  for (isobit_tensor* t : {&args.d_logp, &args.d_lse, &args.d_entropy, &args.d_hidden, &args.d_weight, &args.d_bias}) {
     *t = tensor(source, arena);
     if ((flags & 8) && t->dtype != ISOBIT_NONE) t->dtype = ISOBIT_FP32;
   }
@@ -87,8 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (status != ISOBIT_OK) return 0;
   args.forward.logp = args.forward.lse = args.forward.entropy = {};
   const std::vector<uint8_t> then = arena.bytes();
-  guarded(arena, then, [&] {
-    return isobit_linear_logp_backward_shard(&args, part_bytes > 0 ? part.get() : nullptr, nullptr);
-  });
+  guarded(arena, then,
+          [&] { return isobit_linear_logp_backward_shard(&args, part_bytes > 0 ? part.get() : nullptr, nullptr); });
   return 0;
 }

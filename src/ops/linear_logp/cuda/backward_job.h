@@ -46,6 +46,12 @@ struct BackwardJob {
   ISOBIT_HD constexpr int64_t dz_block(int32_t row, int32_t slice, int32_t column) const {
     return row / kRowPadding * dz_blocks() + (int64_t{slice} * slice_pitch + column) / kDzColumns;
   }
+  // The same as rows of 128 bytes, all blocks below each other: what a copy of a block names, and how many a row tile
+  // has.
+  ISOBIT_HD constexpr int32_t dz_map_row(int32_t row, int32_t slice, int32_t column) const {
+    return static_cast<int32_t>(dz_block(row, slice, column) * kRowPadding);
+  }
+  ISOBIT_HD constexpr int32_t dz_map_rows() const { return static_cast<int32_t>(dz_blocks() * kRowPadding); }
   ISOBIT_HD constexpr uint16_t* dz_at(int32_t row, int32_t slice, int32_t column) const {
     return dz + dz_block(row, slice, column) * kDzBlock + row % kRowPadding * kDzColumns + column % kDzColumns;
   }

@@ -76,8 +76,8 @@ Status launch_add_segments(const BackwardJob& job, float* const* levels, int chu
 
 Status launch_merge_parts(const BackwardParams& p, const PartNodes& list, void* stream) {
   const int64_t elements = p.forward.rows * p.forward.width;
-  return launch<BackwardParams, PartNodes>(p.forward, merge_parts, divide_up(elements, kRowThreads), kRowThreads, stream,
-                                           p, list);
+  return launch<BackwardParams, PartNodes>(p.forward, merge_parts, divide_up(elements, kRowThreads), kRowThreads,
+                                           stream, p, list);
 }
 
 }  // namespace isobit::linear_logp::cuda

@@ -11,26 +11,25 @@ namespace isobit::linear_logp::cuda {
 template <Product kProduct>
 class Walk {
  public:
-  __device__ __forceinline__ Walk(const BackwardJob& job, const ProductPlan& plan)
-      : job_(job), columns_(plan.columns), slices_(plan.slices), group_(plan.group) {
+  __device__ __forceinline__ Walk(const BackwardJob& job, const ProductPlan& plan) : job_(job), plan_(plan) {
     const int64_t left = int64_t{*job.valid} - job.first_row;
     rows_ = static_cast<int32_t>(left < 0 ? 0 : left < job.rows ? left : job.rows);
-    const int32_t extent = kProduct == Product::kWeight ? job.slice_ids : rows_;
-    row_tiles_ = (extent + kTileRows - 1) / kTileRows;
   }
 
   // Valid rows of the chunk.
   __device__ __forceinline__ int32_t rows() const { return rows_; }
   __device__ __forceinline__ uint32_t count() const {
-    return static_cast<uint32_t>(row_tiles_ * columns_.count()) * slices_;
+    return static_cast<uint32_t>(row_tiles() * plan_.columns.count() * plan_.slices);
   }
   __device__ __forceinline__ Unit at(uint32_t index) const {
     if constexpr (kProduct == Product::kHidden) {
       // Wide tiles of all slices first: units are long, and what is left over for the last ones is then short.
-      const uint32_t wide = static_cast<uint32_t>(row_tiles_ * columns_.wide) * slices_;
-      return index < wide ? at(index, 0, columns_.wide) : at(index - wide, columns_.wide, columns_.narrow);
+      const auto all_wide = static_cast<uint32_t>(row_tiles() * plan_.columns.wide * plan_.slices);
+      const bool wide = index < all_wide;
+      return at(wide ? index : index - all_wide, wide ? 0 : plan_.columns.wide,
+                wide ? plan_.columns.wide : plan_.columns.narrow);
     }
-    return at(index, 0, columns_.count());
+    return at(index, 0, plan_.columns.count());
   }
   // Elements along K of a unit.
   __device__ __forceinline__ int32_t depth(const Unit& unit) const {
@@ -44,21 +43,21 @@ class Walk {
   }
 
  private:
+  __device__ __forceinline__ int32_t row_tiles() const {
+    return ((kProduct == Product::kWeight ? job_.slice_ids : rows_) + kTileRows - 1) / kTileRows;
+  }
   __device__ __forceinline__ Unit at(uint32_t index, int32_t first_column, int32_t column_tiles) const {
-    const device::TileOrder order{row_tiles_, column_tiles, group_};
+    const device::TileOrder order{row_tiles(), column_tiles, plan_.group};
     const auto tiles = static_cast<uint32_t>(order.count());
     const device::TileOrder::Tile tile = order.at(index % tiles);
     const int32_t column = first_column + tile.column;
-    return {static_cast<int32_t>(index / tiles), tile.row * kTileRows, columns_.first(column),
-            columns_.is_wide(column)};
+    return {static_cast<int32_t>(index / tiles), tile.row * kTileRows, plan_.columns.first(column),
+            plan_.columns.is_wide(column)};
   }
 
   const BackwardJob& job_;
-  ColumnCut columns_;
-  uint32_t slices_;
-  int32_t group_;
+  const ProductPlan& plan_;
   int32_t rows_;
-  int32_t row_tiles_;
 };
 
 }  // namespace isobit::linear_logp::cuda

@@ -15,6 +15,7 @@
 
 #include "ops/linear_logp/cuda/backward_walk.cuh"
 #include "ops/linear_logp/sm90/backward_config.h"
+#include "ops/linear_logp/sm90/pace.cuh"
 #include "ops/linear_logp/sm90/pipeline.cuh"
 
 namespace isobit::linear_logp::sm90 {
@@ -55,6 +56,44 @@ __device__ __forceinline__ int32_t pieces_of(const Walk<kProduct>& walk) {
   return Pieces<kProduct>::count(Pieces<kProduct>::steps_of(walk.largest_depth()));
 }
 
+// The products whose blocks keep pace. The other ones' copying thread has no register left for it.
+template <Product kProduct>
+constexpr bool kPaced = kProduct == Product::kLogits;
+
+// Laps of a unit: kLapStages stages or what is left of a piece.
+template <Product kProduct>
+__device__ __forceinline__ uint32_t laps_of(int32_t steps) {
+  constexpr int32_t kStages = TileConfig::kLapStages;
+  uint32_t laps = 0;
+  for (int32_t piece = 0; piece < Pieces<kProduct>::count(steps); ++piece) {
+    laps += (Pieces<kProduct>::steps_of_piece(steps, piece) + kStages - 1) / kStages;
+  }
+  return laps;
+}
+
+// The pacing thread. Where a segment is shorter than the others, some blocks have fewer laps than this assumes of them;
+// then the others lose their patience in the end.
+template <Product kProduct>
+__device__ __forceinline__ void keep_pace(const Walk<kProduct>& walk, const Pace& pace, uint32_t* counters) {
+  const uint32_t count = walk.count();
+  const uint32_t of_all = count / gridDim.x * laps_of<kProduct>(Pieces<kProduct>::steps_of(walk.largest_depth()));
+  bool patient = true;
+  uint32_t lap = 0;
+  for (uint32_t index = blockIdx.x; index < count; index += gridDim.x) {
+    for (uint32_t left = laps_of<kProduct>(steps_of(walk, walk.at(index))); left > 0; --left, ++lap) {
+      wait_barrier(pace.started, lap & 1);
+      await_blocks(counters + lap, lap < of_all ? gridDim.x : count % gridDim.x, &patient);
+      ptx::mbarrier_arrive(pace.allowed);
+    }
+  }
+}
+
+// The copying thread, before the first stage of a lap.
+__device__ __forceinline__ void start_lap(const Pace& pace, uint32_t lap) {
+  if (lap > 0) wait_barrier(pace.allowed, (lap - 1) & 1);
+  ptx::mbarrier_arrive(pace.started);
+}
+
 // 64 x 64 boxes side by side: `blocks` of them from column x on.
 __device__ __forceinline__ void copy_transposed(uint32_t to, const TensorMap* map, uint32_t full, int32_t x, int32_t k,
                                                 int blocks) {
@@ -66,12 +105,18 @@ __device__ __forceinline__ void copy_transposed(uint32_t to, const TensorMap* ma
 // Brings one piece of a unit: stages [first, first + steps).
 template <Product kProduct>
 __device__ __forceinline__ void copy_piece(const TensorMap* a, const TensorMap* b, const BackwardJob& job,
-                                           const Unit& unit, int32_t first, int32_t steps, const ProductRing& ring,
-                                           ProductPosition& at, uint32_t stages) {
+                                           const Unit& unit, int32_t first, int32_t steps, const Pace& pace, bool paced,
+                                           uint32_t& lap, const ProductRing& ring, ProductPosition& at,
+                                           uint32_t stages) {
   constexpr auto kHint = ptx::L2Hint::kEvictNormal;
-  const int32_t first_id = static_cast<int32_t>(job.first_id) + unit.slice * job.slice_ids;
   const int columns = unit.wide ? cuda::kWideColumns : cuda::kNarrowColumns;
+  // Rows of the operands' maps at k = 0; dz is a column of blocks there.
+  const int32_t first_id = static_cast<int32_t>(job.first_id) + unit.slice * job.slice_ids;
+  const int32_t block = kProduct == Product::kHidden   ? job.dz_map_row(unit.row, unit.slice, 0)
+                        : kProduct == Product::kWeight ? job.dz_map_row(0, unit.slice, unit.row)
+                                                       : 0;
   for (int32_t step = first; step < first + steps; ++step) {
+    if (kPaced<kProduct> && paced && step % TileConfig::kLapStages == 0) start_lap(pace, lap++);
     ring.acquire(at, ProductConfig::kBytesA + columns * kRowBytes);
     const uint32_t to_a = stages + at.stage * ProductConfig::kStageBytes;
     const uint32_t to_b = to_a + ProductConfig::kBytesA;
@@ -81,14 +126,14 @@ __device__ __forceinline__ void copy_piece(const TensorMap* a, const TensorMap* 
       ptx::tma_load_2d(to_a, a, full, k, static_cast<int32_t>(job.first_row) + unit.row, kHint);
       ptx::tma_load_2d(to_b, b, full, k, first_id + unit.column, kHint);
     } else if constexpr (kProduct == Product::kHidden) {
-      const int64_t block = job.dz_block(unit.row, unit.slice, k);
-      ptx::tma_load_2d(to_a, a, full, 0, static_cast<int32_t>(block * cuda::kRowPadding), kHint);
+      ptx::tma_load_2d(to_a, a, full, 0, block + step * cuda::kTileRows, kHint);
       copy_transposed(to_b, b, full, unit.column, first_id + k, columns / 64);
     } else {
-      const int64_t block = job.dz_block(k, unit.slice, unit.row);
+      const int32_t row = block + k / cuda::kTileRows * job.dz_map_rows() + k % cuda::kTileRows;
       for (int i = 0; i < cuda::kTileRows / 64; ++i) {
-        ptx::tma_load_2d(to_a + i * kTransposedBlock, a, full, 0,
-                         static_cast<int32_t>((block + i) * cuda::kRowPadding + k % cuda::kRowPadding), kHint);
+        // Not beyond the slice, where nobody may have written: rows of the result that nobody wants are anything.
+        const bool exists = unit.row + 64 * i < job.slice_pitch;
+        ptx::tma_load_2d(to_a + i * kTransposedBlock, a, full, 0, exists ? row + i * cuda::kTileRows : row, kHint);
       }
       copy_transposed(to_b, b, full, unit.column, static_cast<int32_t>(job.first_row) + k, columns / 64);
     }
@@ -99,15 +144,18 @@ __device__ __forceinline__ void copy_piece(const TensorMap* a, const TensorMap* 
 // In the order in which the two warpgroups multiply: their units' pieces in turn.
 template <Product kProduct>
 __device__ __forceinline__ void copy_units(const TensorMap* a, const TensorMap* b, const BackwardJob& job,
-                                           const Walk<kProduct>& walk, const ProductRing& ring, uint32_t stages) {
+                                           const Walk<kProduct>& walk, const Pace& pace, bool paced,
+                                           const ProductRing& ring, uint32_t stages) {
   ProductPosition at;
+  uint32_t lap = 0;
   const uint32_t count = walk.count();
   for (uint32_t pair = blockIdx.x; pair < count; pair += 2 * gridDim.x) {
     for (int32_t piece = 0; piece < pieces_of(walk); ++piece) {
       for (uint32_t index = pair; index < count && index <= pair + gridDim.x; index += gridDim.x) {
         const Unit unit = walk.at(index);
         copy_piece<kProduct>(a, b, job, unit, piece * Pieces<kProduct>::kSteps,
-                             Pieces<kProduct>::steps_of_piece(steps_of(walk, unit), piece), ring, at, stages);
+                             Pieces<kProduct>::steps_of_piece(steps_of(walk, unit), piece), pace, paced, lap, ring, at,
+                             stages);
       }
     }
   }
@@ -182,7 +230,7 @@ __device__ __forceinline__ void finish_unit(const Sink& sink, const Walk<kProduc
     }
   }
   if (used > 0 || !sink.has_addend()) sink.finish(unit, d);  // without a term the bytes of an addend stay
-  if constexpr (kProduct == Product::kHidden) {  // elsewhere all units are equally deep
+  if constexpr (kProduct == Product::kHidden) {              // elsewhere all units are equally deep
     for (; piece < pieces_of(walk); ++piece) {
       take_turn<kProduct>(walk, turn, piece, at, [](int32_t, auto pass_turn) { pass_turn(); });
     }
@@ -226,7 +274,12 @@ __global__ void __launch_bounds__(kThreads, 1)
   const uint32_t stages = (base + kSwizzleAlignment - 1) / kSwizzleAlignment * kSwizzleAlignment;
   constexpr uint32_t kRingBytes = ProductConfig::kStages * ProductConfig::kStageBytes;
   const ProductRing ring(stages + kRingBytes + ProductConfig::kColumnBytes);
-  if (threadIdx.x == 0) ring.initialise(kUsersOfStage);
+  constexpr uint32_t kPaceAt = kRingBytes + ProductConfig::kColumnBytes + ProductRing::kBarrierBytes;
+  const Pace pace(stages + kPaceAt);
+  if (threadIdx.x == 0) {
+    ring.initialise(kUsersOfStage);
+    pace.initialise();
+  }
   __syncthreads();
   // The product for d_weight reads nothing of the one for d_hidden: its blocks follow on those that have no unit left.
   if constexpr (kProduct == Product::kHidden) ptx::launch_dependents();
@@ -235,8 +288,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int warpgroup = __shfl_sync(cuda::kWarp, threadIdx.x / kWarpgroup, 0);
   if (warpgroup == 0) {
     ptx::release_registers<ProductConfig::kCopyRegisters>();
+    if constexpr (kPaced<kProduct>) {
+      if (threadIdx.x == cuda::kWarpThreads && plan.laps != nullptr) keep_pace(walk, pace, plan.laps);
+    }
     if (threadIdx.x == 0) {
-      copy_units<kProduct>(&a, &b, job, walk, ring, stages);
+      copy_units<kProduct>(&a, &b, job, walk, pace, plan.laps != nullptr, ring, stages);
       // Whoever waits for this grid waits for that one too.
       if constexpr (kProduct == Product::kWeight) ptx::wait_for_previous_grid();
     }

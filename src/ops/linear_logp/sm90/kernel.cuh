@@ -18,6 +18,7 @@
 #pragma once
 
 #include "ops/linear_logp/cuda/fragment.cuh"
+#include "ops/linear_logp/sm90/pace.cuh"
 #include "ops/linear_logp/sm90/pipeline.cuh"
 
 namespace isobit::linear_logp::sm90 {
@@ -34,20 +35,6 @@ struct TileSchedule {
     return {tile.row, order.column_tiles - 1 - tile.column};
   }
 };
-
-// Keeps the blocks within one lap of each other: kLapStages stages, counted over all tiles of a block. L2 serves one
-// line to many multiprocessors at once only if they ask at about the same time, and a weight tile that sixteen blocks
-// share must not be read from DRAM sixteen times. No result depends on it, and a block that has waited for too long
-// once stops waiting, so it cannot hang. A thread of its own asks L2, hence copying never waits for the answer.
-struct Pace {
-  uint32_t started;  // barrier: the copying thread has started a lap
-  uint32_t allowed;  // barrier: it may start the next one
-};
-
-__device__ __forceinline__ void wait_barrier(uint32_t barrier, uint32_t parity) {
-  while (!ptx::mbarrier_try_wait(barrier, parity)) {
-  }
-}
 
 // Of the blocks, those that have this lap: as many as have another tile after `full_tiles`, or all.
 __device__ __forceinline__ uint32_t blocks_in_lap(const TileSchedule& schedule, uint32_t lap) {
@@ -67,12 +54,7 @@ __device__ __forceinline__ void keep_pace(const TileSchedule& schedule, const Pa
   bool patient = true;
   for (uint32_t lap = 0; lap + 1 < laps; ++lap) {
     wait_barrier(pace.started, lap & 1);
-    ptx::add_relaxed(schedule.lap_counter + lap, 1);
-    const uint32_t blocks = blocks_in_lap(schedule, lap);
-    const int64_t start = clock64();
-    while (patient && ptx::load_relaxed(schedule.lap_counter + lap) < blocks) {
-      patient = clock64() - start < TileConfig::kPatience;
-    }
+    await_blocks(schedule.lap_counter + lap, blocks_in_lap(schedule, lap), &patient);
     ptx::mbarrier_arrive(pace.allowed);
   }
 }
@@ -213,12 +195,10 @@ __global__ void __launch_bounds__(kThreads, 1)
       reinterpret_cast<float*>(shared + (stages - base) + TileConfig::kStages * TileConfig::kStageBytes);
   const device::Ring<TileConfig::kStages> ring(stages + TileConfig::kStages * TileConfig::kStageBytes +
                                                TileConfig::kColumnBytes);
-  const uint32_t pace_barriers =
-      stages + TileConfig::kStages * TileConfig::kStageBytes + TileConfig::kColumnBytes + ring.kBarrierBytes;
-  const Pace pace{pace_barriers, pace_barriers + 8};
+  const Pace pace(stages + TileConfig::kStages * TileConfig::kStageBytes + TileConfig::kColumnBytes +
+                  ring.kBarrierBytes);
   if (threadIdx.x == 0) {
-    ptx::mbarrier_init(pace.started, 1);
-    ptx::mbarrier_init(pace.allowed, 1);
+    pace.initialise();
     ring.initialise(kUsersOfStage);
   }
   __syncthreads();

@@ -12,10 +12,6 @@ namespace {
 using TileKernel = void (*)(TensorMap, TensorMap, Job, TileSchedule);
 using StreamKernel = void (*)(TensorMap, TensorMap, Job, StreamSchedule);
 
-// The counters of the laps cost a memset (6 us at 512, 4096, 151936; H200, 2026-11-30); only a chunk that takes long
-// enough to drift apart, and whose weight tiles are shared by more than four blocks, pays it.
-constexpr int64_t kPacedStages = 512;  // per block
-constexpr int64_t kPacedRowTiles = 5;
 constexpr size_t kCounterBytes = TileConfig::kMaxLaps * sizeof(uint32_t);
 static_assert(kCounterBytes <= cuda::kMaxScratchBytes);
 
@@ -108,7 +104,7 @@ Status launch_tiles(const Job& job, void* scratch, void* stream) {
   }
   const int64_t blocks = std::min<int64_t>(schedule.order.count(), properties.multiprocessors);
   const int64_t stages = tiles_of(schedule.order.count(), blocks) * schedule.steps;
-  if (blocks > 1 && schedule.order.row_tiles >= kPacedRowTiles && stages >= kPacedStages &&
+  if (blocks > 1 && schedule.order.row_tiles >= TileConfig::kPacedRowTiles && stages >= TileConfig::kPacedStages &&
       stages <= int64_t{TileConfig::kMaxLaps} * TileConfig::kLapStages) {
     schedule.lap_counter = static_cast<uint32_t*>(scratch);
     if (Status s = runtime().fill_bytes(p.device.id, scratch, 0, kCounterBytes, stream); !s.ok()) return s;

@@ -31,7 +31,8 @@ class ShardedCall {
     bytes.saved = contents(call_.saved(), saved);
     std::vector<isobit_linear_logp_state> parts;
     for (size_t i = 0; i + 1 < cuts_.size(); ++i) parts.insert(parts.begin(), part(i, &bytes));
-    expect_ok(isobit_linear_logp_backward_merge(&call_.args, parts.data(), static_cast<int32_t>(parts.size()), nullptr));
+    expect_ok(
+        isobit_linear_logp_backward_merge(&call_.args, parts.data(), static_cast<int32_t>(parts.size()), nullptr));
     bytes.merged = call_.fetch();
     return bytes;
   }
@@ -79,8 +80,7 @@ class ShardedCall {
     args.saved = call_.saved();
     args.forward.hidden = args.forward.weight = args.forward.bias = {};
     args.d_logp = args.d_lse = args.d_entropy = args.d_hidden = args.d_weight = args.d_bias = {};
-    expect_ok(
-        isobit_linear_logp_save_merge(&args, states.data(), static_cast<int32_t>(states.size()), nullptr));
+    expect_ok(isobit_linear_logp_save_merge(&args, states.data(), static_cast<int32_t>(states.size()), nullptr));
   }
 
   isobit_linear_logp_state part(size_t i, ShardedBytes* out) const {

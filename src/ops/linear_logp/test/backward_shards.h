@@ -12,8 +12,8 @@ struct ShardedBytes {
   bool operator==(const ShardedBytes&) const = default;
 };
 
-// Shards [cuts[i], cuts[i + 1]): states, the merge that saves, a part and rows of d_weight and d_bias each, the merge of
-// parts. The case wants forward_outputs and d_hidden. Fails the test unless every call is OK.
+// Shards [cuts[i], cuts[i + 1]): states, the merge that saves, a part and rows of d_weight and d_bias each, the merge
+// of parts. The case wants forward_outputs and d_hidden. Fails the test unless every call is OK.
 ShardedBytes run_backward_shards(const BackwardCase& c, const std::vector<int64_t>& cuts, Place* place,
                                  const char* kernel = nullptr);
 ShardedBytes run_backward_shards_on_cpu(const BackwardCase& c, const std::vector<int64_t>& cuts);
