@@ -67,14 +67,17 @@ TEST(Synchronization, DeadlockNamesEveryWaitingWarp) {
   EXPECT_EQ(report.findings[1].warp, 2);
 }
 
-// Half of the lanes wait at the vote for as long as the other half counts: nothing but that half makes progress.
+// Half of the lanes wait, at the barrier or at the vote, for as long as the other half counts: nothing but that half
+// makes progress.
 TEST(Synchronization, LanesThatWorkWhileOthersWaitAreNoDeadlock) {
   const std::string body = R"(
-    mov.u32 %r10, 0;
-    setp.lt.u32 %p1, %r60, 16;
-    @!%p1 bra MEET;
-    COUNT: add.u32 %r10, %r10, 1; setp.lt.u32 %p2, %r10, 300000; @%p2 bra COUNT;
-    MEET: vote.sync.any.pred %p3, %p1, 0xFFFFFFFF; selp.u32 %r11, 1, 0, %p3;)";
+    setp.eq.u32 %p1, %r60, 0; @%p1 mbarrier.init.shared.b64 [space], 1; bar.warp.sync -1;
+    setp.lt.u32 %p2, %r60, 16; @%p2 bra COUNT;
+    setp.lt.u32 %p3, %r60, 24; @%p3 bra MEET;
+    WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [space], 0; @!%p3 bra WAIT; bra MEET;
+    COUNT: add.u32 %r10, %r10, 1; setp.lt.u32 %p3, %r10, 300000; @%p3 bra COUNT;
+    @%p1 mbarrier.arrive.shared.b64 _, [space];
+    MEET: vote.sync.any.pred %p3, %p2, 0xFFFFFFFF; selp.u32 %r11, 1, 0, %p3;)";
   for (const Schedule schedule : {Schedule::kEager, Schedule::kLazy, Schedule::kRandom}) {
     SnippetOptions options;
     options.machine.schedule = schedule;
