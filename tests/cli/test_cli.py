@@ -96,6 +96,48 @@ def test_text_and_npy_compare(tmp_path):
     assert isobit("compare", text, write(tmp_path / "b.npy", np.array([[-1.5, -2], [-3, -4]]))).returncode == 0
 
 
+def safetensors(path, **tensors):
+    """Writes a file; a tensor is (dtype, array), the array holding its bits."""
+    header, data = {}, b""
+    for name, (dtype, array) in tensors.items():
+        ends = [len(data), len(data) + array.nbytes]
+        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": ends}
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    return path
+
+
+def test_safetensors_compare_by_bytes(tmp_path):
+    logp = np.array([-1.5, -0.0, -3.0], np.float32)
+    bits = np.array([[1, 2], [3, 4]], np.uint16)
+    a = safetensors(tmp_path / "a.safetensors", logp=("F32", logp), w=("BF16", bits))
+    same = safetensors(tmp_path / "b.safetensors", w=("BF16", bits), logp=("F32", logp))  # another order of the bytes
+    assert isobit("compare", a, same).returncode == 0
+    nearly = logp.copy()
+    nearly[2] = np.nextafter(nearly[2], np.float32(-4))
+    other = safetensors(tmp_path / "c.safetensors", logp=("F32", nearly), w=("BF16", bits))
+    done = isobit("compare", a, other, "--json")
+    assert done.returncode == 1
+    found = {line["tensor"]: line for line in map(json.loads, done.stdout.splitlines())}
+    assert (found["logp"]["differing_bytes"], found["logp"]["first_element"]) == (1, 2)
+    assert found["logp"]["max_abs"] == float(logp[2]) - float(nearly[2])
+    assert found["w"]["passed"]
+    assert isobit("compare", a, other, "--tolerance", "1e-6").returncode == 0
+    changed = safetensors(tmp_path / "d.safetensors", logp=("F32", logp), w=("BF16", bits + np.uint16(1)))
+    assert isobit("compare", a, changed, "--tolerance", "1").returncode == 1  # a tolerance is for float32 alone
+
+
+def test_safetensors_that_do_not_match_are_a_usage_error(tmp_path):
+    a = safetensors(tmp_path / "a.safetensors", x=("F32", np.zeros(2, np.float32)))
+    for other in ({"y": ("F32", np.zeros(2, np.float32))}, {"x": ("F32", np.zeros((1, 2), np.float32))},
+                  {"x": ("I32", np.zeros(2, np.int32))}, {}):  # fmt: skip
+        assert isobit("compare", a, safetensors(tmp_path / "b.safetensors", **other)).returncode == 2
+    (tmp_path / "cut.safetensors").write_bytes(a.read_bytes()[:-1])
+    assert isobit("compare", a, tmp_path / "cut.safetensors").returncode == 2
+    assert isobit("compare", a, write(tmp_path / "c.npy", np.zeros(2, np.float32))).returncode == 2
+
+
 @pytest.mark.parametrize("content", [b"one two\n", b"1 2\n3\n", b"\x93NUMPY\x01\x00", b'{"op": 1}\n'])
 def test_a_file_that_is_neither_kind_is_a_usage_error(tmp_path, content):
     bad = tmp_path / "bad"

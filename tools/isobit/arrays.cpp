@@ -1,8 +1,5 @@
 #include "arrays.h"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -56,37 +53,6 @@ size_t dtype_size(isobit_dtype dtype) {
   }
 }
 
-float bf16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-
-uint16_t float_to_bf16(float value) {
-  if (std::isnan(value)) return 0x7FFF;
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
-}
-
-float fp16_to_float(uint16_t bits) {
-  const int exponent = (bits >> 10) & 31;
-  const int fraction = bits & 1023;
-  const float sign = (bits & 0x8000) != 0 ? -1.0f : 1.0f;
-  if (exponent == 31) return fraction != 0 ? NAN : sign * INFINITY;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -24);
-  return sign * std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-}
-
-uint16_t float_to_fp16(float value) {
-  if (std::isnan(value)) return 0x7FFF;
-  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  const float magnitude = std::fabs(value);
-  if (magnitude >= 65520.0f) return sign | 0x7C00;
-  if (magnitude == 0.0f) return sign;
-  int exponent = 0;
-  std::frexp(magnitude, &exponent);
-  exponent = std::max(exponent - 1, -14);  // unit of the last place: 2^(exponent - 10)
-  const auto units = static_cast<uint16_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
-  // A carry out of the fraction lands in the exponent field, which is what rounding up to a power of two needs.
-  return static_cast<uint16_t>(sign | (units + ((exponent + 14) << 10)));
-}
-
 float random_value(uint64_t seed, uint64_t index, float scale) {
   const uint64_t bits = mix(mix(seed) ^ index);
   // The sum of four uniform 16-bit integers: variance 4/12 of the unit interval's square.
@@ -131,7 +97,7 @@ void Array::fill_random(uint64_t seed, float scale) {
     if (dtype_ == ISOBIT_FP32) {
       std::memcpy(&host[static_cast<size_t>(i) * 4], &value, 4);
     } else {
-      const uint16_t bits = dtype_ == ISOBIT_BF16 ? float_to_bf16(value) : float_to_fp16(value);
+      const uint16_t bits = dtype_ == ISOBIT_BF16 ? bf16_from_float(value) : fp16_from_float(value);
       std::memcpy(&host[static_cast<size_t>(i) * 2], &bits, 2);
     }
   }

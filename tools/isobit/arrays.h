@@ -9,18 +9,20 @@
 #include <vector>
 
 #include "device.h"
+#include "numerics/bf16.h"
+#include "numerics/fp16.h"
 
 namespace isobit::cli {
+
+using numerics::bf16_from_float;
+using numerics::bf16_to_float;
+using numerics::fp16_from_float;
+using numerics::fp16_to_float;
 
 // "bfloat16", "float16", "float32" (and bf16, fp16, fp32); throws std::invalid_argument for anything else.
 isobit_dtype parse_dtype(const std::string& name);
 const char* dtype_text(isobit_dtype dtype);  // "bfloat16", ...
 size_t dtype_size(isobit_dtype dtype);
-
-float bf16_to_float(uint16_t bits);
-uint16_t float_to_bf16(float value);  // round to nearest even
-float fp16_to_float(uint16_t bits);
-uint16_t float_to_fp16(float value);  // round to nearest even
 
 // A reproducible value for every (seed, index), roughly normal with standard deviation `scale`.
 float random_value(uint64_t seed, uint64_t index, float scale);

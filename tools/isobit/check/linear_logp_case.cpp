@@ -16,7 +16,7 @@ std::vector<uint16_t> random_elements(int64_t count, uint64_t seed, float scale,
   std::vector<uint16_t> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) {
     const float value = random_value(seed, i, scale);
-    values[i] = dtype == ISOBIT_BF16 ? float_to_bf16(value) : float_to_fp16(value);
+    values[i] = dtype == ISOBIT_BF16 ? bf16_from_float(value) : fp16_from_float(value);
   }
   return values;
 }

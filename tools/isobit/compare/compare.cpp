@@ -1,4 +1,4 @@
-// isobit compare: two files of results, or two files of log-probabilities.
+// isobit compare: two files of results, of log-probabilities, or of tensors.
 #include "compare/compare.h"
 
 #include <fstream>
@@ -18,13 +18,26 @@ bool is_result_file(const std::string& path) {
   return first == '{';
 }
 
+namespace {
+
+enum class Kind { kResults, kLogp, kTensors };
+
+Kind kind_of(const std::string& path) {
+  if (path.ends_with(".safetensors")) return Kind::kTensors;
+  return is_result_file(path) ? Kind::kResults : Kind::kLogp;
+}
+
+}  // namespace
+
 std::function<int()> set_up_compare(CLI::App& app) {
   const auto options = std::make_shared<CompareOptions>();
-  app.add_option("first", options->first, "JSON lines of `isobit bench`, or log-probabilities (.npy or text)")
+  app.add_option("first", options->first,
+                 "JSON lines of `isobit bench`, log-probabilities (.npy or text), or .safetensors")
       ->required()
       ->check(CLI::ExistingFile);
   app.add_option("second", options->second, "A file of the same kind")->required()->check(CLI::ExistingFile);
-  app.add_option("--tolerance", options->tolerance, "Log-probabilities: largest difference that passes; 0: equal bits")
+  app.add_option("--tolerance", options->tolerance,
+                 "Log-probabilities and float32 tensors: largest difference that passes; 0: equal bits")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option("--max-slower", options->max_slower, "Results: fail if a case is slower by more per cent")
@@ -33,12 +46,13 @@ std::function<int()> set_up_compare(CLI::App& app) {
   app.footer("Example: isobit compare rollout.npy trainer.npy");
   return [options] {
     try {
-      const bool first = is_result_file(options->first);
-      if (first != is_result_file(options->second)) {
-        complain("compare: expected two result files or two files of log-probabilities, got one of each");
+      const Kind kind = kind_of(options->first);
+      if (kind != kind_of(options->second)) {
+        complain("compare: expected two files of one kind: results, log-probabilities or .safetensors");
         return static_cast<int>(kUsage);
       }
-      return first ? compare_results(*options) : compare_logp(*options);
+      if (kind == Kind::kTensors) return compare_tensors(*options);
+      return kind == Kind::kResults ? compare_results(*options) : compare_logp(*options);
     } catch (const std::runtime_error& error) {
       complain("{}", error.what());
       return static_cast<int>(kUsage);

@@ -19,12 +19,13 @@ bool is_result_file(const std::string& path);  // its first character is {
 
 struct CompareOptions {
   std::string first, second;
-  double tolerance = 0;    // log-probabilities: largest |difference| that passes; 0 asks for equal bits
+  double tolerance = 0;    // log-probabilities, float32 tensors: largest |difference| that passes; 0: equal bits
   double max_slower = -1;  // results: per cent that the second may be slower; below 0: never a failure
   bool json = false;
 };
 
 int compare_logp(const CompareOptions& options);
 int compare_results(const CompareOptions& options);
+int compare_tensors(const CompareOptions& options);
 
 }  // namespace isobit::cli

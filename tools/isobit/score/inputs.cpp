@@ -59,8 +59,8 @@ void fill_bf16(const TensorView& view, bool convert, Matrix& matrix) {
   matrix.owned.resize(static_cast<size_t>(matrix.rows * matrix.columns));
   for (size_t i = 0; i < matrix.owned.size(); ++i) {
     matrix.owned[i] = view.dtype == Dtype::kBF16  ? element<uint16_t>(data, i)
-                      : view.dtype == Dtype::kF16 ? float_to_bf16(fp16_to_float(element<uint16_t>(data, i)))
-                                                  : float_to_bf16(element<float>(data, i));
+                      : view.dtype == Dtype::kF16 ? bf16_from_float(fp16_to_float(element<uint16_t>(data, i)))
+                                                  : bf16_from_float(element<float>(data, i));
   }
   matrix.data = matrix.owned.data();
 }

@@ -20,7 +20,7 @@ constexpr int64_t kRows = 37, kWidth = 48, kVocab = 1000, kTop = 5;
 
 std::vector<uint16_t> random_bf16(uint64_t seed, int64_t count, float scale) {
   std::vector<uint16_t> values;
-  for (int64_t i = 0; i < count; ++i) values.push_back(float_to_bf16(random_value(seed, i, scale)));
+  for (int64_t i = 0; i < count; ++i) values.push_back(bf16_from_float(random_value(seed, i, scale)));
   return values;
 }
 
@@ -189,7 +189,7 @@ TEST_F(Score, OtherTypesAreRefusedByNameOrConvertedOnRequest) {
   std::vector<float> wide;
   for (const uint16_t value : head_) wide.push_back(bf16_to_float(value) * (1 + 0x1p-12f));  // rounds back
   std::vector<uint16_t> half;
-  for (const uint16_t value : hidden_) half.push_back(float_to_fp16(bf16_to_float(value)));
+  for (const uint16_t value : hidden_) half.push_back(fp16_from_float(bf16_to_float(value)));
   const Outcome expected = run_score(folder_, files());
   write("head/model-00002-of-00002.safetensors", {tensor("lm_head.weight", Dtype::kF32, {kVocab, kWidth}, wide)});
   const Outcome refused = run_score(folder_, files());
