@@ -122,6 +122,7 @@ def rows(tensor: torch.Tensor) -> torch.Tensor:
 is_compiling = torch.compiler.is_compiling
 modes = torch._C._len_torch_dispatch_stack
 is_tracing = torch._C._is_tracing
+any_autocast = torch._C._is_any_autocast_enabled
 transforms = torch._C._functorch.peek_interpreter_stack  # of torch.func: vmap, grad, jvp
 
 

@@ -11,9 +11,10 @@ from .._abi import LinearLogpArgs
 from .._library import library
 from .._linear_logp import LinearLogp
 from . import _linear_logp as _ops
-from ._call import PLAIN, direct, is_compiling, is_tracing, modes, refuse_distributed, transforms
+from ._call import PLAIN, any_autocast, direct, is_compiling, is_tracing, modes, refuse_distributed, transforms
 
 _WANTED = ("logp", "lse", "entropy", "rank", "target_logit")
+_make_tuple = tuple.__new__  # what a NamedTuple's own constructor calls, less its defaults
 _PLAIN_WANTS = {
     ("logp",): (True, False, False),
     ("logp", "lse"): (True, True, False),
@@ -64,7 +65,7 @@ def _plain_call(hidden, weight, target, temperature, softcap, ignore_index, voca
         or weight.requires_grad
         or hidden.dtype is not torch.bfloat16  # which carries no negation
         or target.dim() != 1
-        or torch.is_autocast_enabled("cuda" if hidden.is_cuda else "cpu")
+        or any_autocast()
     ):
         return None
     try:
@@ -73,7 +74,7 @@ def _plain_call(hidden, weight, target, temperature, softcap, ignore_index, voca
         entropy = torch.empty_like(target, dtype=torch.float32) if wants[2] else None
         _ops.by_shim(hidden, weight, target, None, None, temperature, softcap, ignore_index is not None,
                      ignore_index or 0, vocab_size, logp, lse, entropy, None, None, None, None, None)  # fmt: skip
-        return LinearLogp(logp, lse, entropy)
+        return _make_tuple(LinearLogp, (logp, lse, entropy, None, None, None, None))
     except (TypeError, ValueError, RuntimeError):
         return None
 
