@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 FOLDER = pathlib.Path(__file__).parents[2] / "examples/frameworks"
 SAYS = {
@@ -63,3 +64,15 @@ def test_rollout_and_trainer_agree_bit_by_bit_through_isobit(monkeypatch, tmp_pa
     assert "isobit" in capsys.readouterr().out
     assert plot.read_text().count("<circle") == 6 * 8 + 6
     assert len(records.read_text().splitlines()) == 6
+
+
+def test_isobits_head_is_the_same_at_every_number_of_rows(monkeypatch):
+    folder = FOLDER.parent / "rollout_vs_trainer"
+    monkeypatch.syspath_prepend(folder)
+    module = runpy.run_path(str(folder / "sizes.py"))
+    hidden, weight = (torch.randn(rows, 64, dtype=torch.bfloat16) for rows in (256, 300))
+    target = torch.randint(300, (256,))
+    whole = module["ours"](hidden, weight, target)[:128]
+    assert all(
+        torch.equal(module["in_calls"](module["ours"], size, hidden, weight, target), whole) for size in module["CALLS"]
+    )
