@@ -19,6 +19,16 @@ __device__ __forceinline__ uint32_t nvfp4_scale_pair(uint8_t scale) {
   return __byte_perm(__float_as_uint(wide), 0, 0x3232);
 }
 
+// The four codes of two bytes a and b, each twice in a word (a, a, b, b), as two pairs of bf16 times 2^-126: the codes in
+// the bytes' low halves, and those in their high ones. The multiplication puts the sign and the magnitude of a code at
+// their places in one go, on a pipe that the masks do not use.
+__device__ __forceinline__ uint32_t nvfp4_low_codes(uint32_t bytes) {
+  return (bytes & 0x000F000Fu) * 0x1040u & (kNvfp4Signs | kNvfp4Magnitudes);
+}
+__device__ __forceinline__ uint32_t nvfp4_high_codes(uint32_t bytes) {
+  return (bytes & 0x00F000F0u) * 0x104u & (kNvfp4Signs | kNvfp4Magnitudes);
+}
+
 // Eight codes to four pairs of bf16: pair j holds elements j and j + 4.
 __device__ __forceinline__ uint4 decode_nvfp4(uint32_t codes, uint32_t scale_pair) {
   uint32_t pair[4];

@@ -31,13 +31,19 @@
 
 namespace isobit::device {
 
-// One block of x to 32 bytes; a thread each. Runs before the product, which may start meanwhile.
-__device__ __forceinline__ void unpack_nvfp4_block(const Nvfp4Operand& x, const Nvfp4Unpack& to, int64_t index) {
-  const int64_t local = index / x.blocks;
+// Half a block of x to 16 bytes; a thread each, so that a warp's stores are neighbours. Runs before the product, which
+// may start meanwhile. The first half has the block's even elements, the second one the odd ones: a low or high half of
+// every byte, in the order in which the product decodes its weights.
+__device__ __forceinline__ void unpack_nvfp4_half(const Nvfp4Operand& x, const Nvfp4Unpack& to, int64_t index) {
+  const int64_t per_row = 2 * int64_t{x.blocks};
+  // A division of 64 bits takes longer than everything else here.
+  const bool narrow = index >> 32 == 0;
+  const int64_t local = narrow ? static_cast<uint32_t>(index) / static_cast<uint32_t>(per_row) : index / per_row;
   if (local >= to.rows) return;
   const int64_t row = to.first_row + local;
-  const auto block = static_cast<int32_t>(index - local * x.blocks);
-  const uint8_t* const codes = x.codes + row * x.row_bytes + 8 * block;
+  const auto in_row = static_cast<int32_t>(index - local * per_row);
+  const int32_t block = in_row / 2;
+  const uint8_t* const codes = x.codes + row * x.row_bytes + 8 * int64_t{block};
   uint2 packed = {0, 0};
   if (x.aligned) {
     packed = __ldg(reinterpret_cast<const uint2*>(codes));
@@ -48,16 +54,17 @@ __device__ __forceinline__ void unpack_nvfp4_block(const Nvfp4Operand& x, const 
       packed.y |= static_cast<uint32_t>(__ldg(codes + 4 + b)) << (8 * b);
     }
   }
+  if (in_row % 2 == 1) packed = {packed.x >> 4, packed.y >> 4};
   const uint32_t scale = nvfp4_scale_pair(__ldg(x.scales + numerics::scale_offset(x.layout, row, block, x.blocks)));
   constexpr uint32_t kTwoTo16 = 0x47804780u;
-  const auto decode = [&](uint32_t word) {
-    const uint4 pairs = decode_nvfp4(word, scale);
-    return make_uint4(ptx::mul_bf16x2(pairs.x, kTwoTo16), ptx::mul_bf16x2(pairs.y, kTwoTo16),
-                      ptx::mul_bf16x2(pairs.z, kTwoTo16), ptx::mul_bf16x2(pairs.w, kTwoTo16));
-  };
-  auto* const out = reinterpret_cast<uint4*>(to.out + 32 * (local * x.blocks + block));
-  out[0] = decode(packed.x);
-  out[1] = decode(packed.y);
+  uint32_t pairs[4];
+#pragma unroll
+  for (uint32_t q = 0; q < 4; ++q) {
+    const uint32_t codes_of_pair = nvfp4_low_codes(__byte_perm(packed.x, packed.y, 0x4400u + 0x1111u * q));
+    pairs[q] = ptx::mul_bf16x2(ptx::mul_bf16x2(codes_of_pair, scale), kTwoTo16);
+  }
+  *reinterpret_cast<uint4*>(to.out + 16 * (local * per_row + in_row)) =
+      make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
 }
 
 // The block's shared memory, by address.
@@ -135,11 +142,9 @@ class Nvfp4Weights {
   __device__ __forceinline__ Nvfp4Weights(const Nvfp4Shared<Config>& shared, int group) {
     const int lane = threadIdx.x % 32;
     const int warp = threadIdx.x % Config::kWarpgroup / 32;
-    const int g = lane / 4;
-    pair_ = 32 * group + 8 * warp + g;
+    pair_ = 32 * group + 8 * warp + lane / 4;
     codes_ = shared.weights + pair_ * Config::kCodeRow;
-    sign_shift_ = 12 - 4 * (lane % 4);
-    magnitude_shift_ = (6 - 4 * (lane % 4)) & 31;
+    selector_ = 0x4400u + 0x1111u * (lane % 4);
     scales_ = shared.weights + Config::kCodeBytes;
   }
   __device__ __forceinline__ int pair() const { return pair_; }
@@ -149,14 +154,20 @@ class Nvfp4Weights {
     const int row = 2 * (tile.row_tile * Config::kPairs % 64 + pair_);
     tile_scales_ = scales_ + row / 128 * Config::kScaleTile + row % 32 * 16 + row % 128 / 32 * 4;
   }
+  // The next stage's scales, to be used after turn_scales().
   __device__ __forceinline__ void load_scales(uint32_t stage) {
-    even_scales_ = ptx::load_shared(tile_scales_ + stage * Config::kWeightBytes);
-    odd_scales_ = ptx::load_shared(tile_scales_ + stage * Config::kWeightBytes + 16);
+    next_even_scales_ = ptx::load_shared(tile_scales_ + stage * Config::kWeightBytes);
+    next_odd_scales_ = ptx::load_shared(tile_scales_ + stage * Config::kWeightBytes + 16);
   }
-  __device__ __forceinline__ void load_codes(uint32_t stage, int block) {
-    const uint32_t at = codes_ + stage * Config::kWeightBytes + 8 * block;
-    even_ = ptx::load_shared_2(at);
-    odd_ = ptx::load_shared_2(at + Config::kPairs * Config::kCodeRow);
+  __device__ __forceinline__ void turn_scales() {
+    even_scales_ = next_even_scales_;
+    odd_scales_ = next_odd_scales_;
+  }
+  // Blocks 2 half and 2 half + 1 of a stage.
+  __device__ __forceinline__ void load_codes(uint32_t stage, int half) {
+    const uint32_t at = codes_ + stage * Config::kWeightBytes + 16 * half;
+    even_[half] = ptx::load_shared_4(at);
+    odd_[half] = ptx::load_shared_4(at + Config::kPairs * Config::kCodeRow);
   }
   // The loaded codes of a block as a fragment of A.
   __device__ __forceinline__ void decode(int block, uint32_t (&fragment)[4]) const {
@@ -164,10 +175,12 @@ class Nvfp4Weights {
     const uint32_t halves = ptx::fp16x2_from_e4m3x2(static_cast<uint16_t>(both));
     const uint32_t even = scale_pair(static_cast<uint16_t>(halves));
     const uint32_t odd = scale_pair(static_cast<uint16_t>(halves >> 16));
-    fragment[0] = ptx::mul_bf16x2_here(pair_of(even_.x), even);
-    fragment[1] = ptx::mul_bf16x2_here(pair_of(odd_.x), odd);
-    fragment[2] = ptx::mul_bf16x2_here(pair_of(even_.y), even);
-    fragment[3] = ptx::mul_bf16x2_here(pair_of(odd_.y), odd);
+    const uint32_t even_bytes = bytes_of(even_[block / 2], block);
+    const uint32_t odd_bytes = bytes_of(odd_[block / 2], block);
+    fragment[0] = ptx::mul_bf16x2_here(nvfp4_low_codes(even_bytes), even);
+    fragment[1] = ptx::mul_bf16x2_here(nvfp4_low_codes(odd_bytes), odd);
+    fragment[2] = ptx::mul_bf16x2_here(nvfp4_high_codes(even_bytes), even);
+    fragment[3] = ptx::mul_bf16x2_here(nvfp4_high_codes(odd_bytes), odd);
   }
 
  private:
@@ -175,16 +188,68 @@ class Nvfp4Weights {
     const float wide = numerics::mul_rn(ptx::float_from_fp16(scale), 0x1p118f);
     return __byte_perm(__float_as_uint(wide), 0, 0x3232);
   }
-  // Elements q and q + 4 of eight codes, q = lane % 4.
-  __device__ __forceinline__ uint32_t pair_of(uint32_t codes) const {
-    return (codes << sign_shift_ & kNvfp4Signs) | (__funnelshift_l(codes, codes, magnitude_shift_) & kNvfp4Magnitudes);
+  // Bytes q and q + 4 of a block, q = lane % 4: elements 2 q, 2 q + 1 and 2 q + 8, 2 q + 9.
+  __device__ __forceinline__ uint32_t bytes_of(const uint4& half, int block) const {
+    return block % 2 == 0 ? __byte_perm(half.x, half.y, selector_) : __byte_perm(half.z, half.w, selector_);
   }
 
   int pair_;
-  uint32_t codes_, scales_, tile_scales_;
-  uint32_t sign_shift_, magnitude_shift_;
-  uint32_t even_scales_, odd_scales_;
-  uint2 even_, odd_;
+  uint32_t codes_, scales_, tile_scales_, selector_;
+  uint32_t even_scales_, odd_scales_, next_even_scales_, next_odd_scales_;
+  uint4 even_[2], odd_[2];
+};
+
+// A warpgroup's way through the products of a tile.
+template <class Config>
+struct Nvfp4Products {
+  static constexpr int kBlocks = Config::kDepth / 16;
+  static_assert(kBlocks == 4);
+  float (&d)[Config::kSums];
+  Nvfp4Weights<Config>& weights;
+  const Ring<Config::kStages>& ring;
+  RingPosition<Config::kStages>& at;
+  uint32_t tokens;
+  uint32_t fragment[kBlocks][4];
+
+  __device__ __forceinline__ void start() {
+    ring.wait_full(at);
+    weights.load_scales(at.stage);
+    weights.load_codes(at.stage, 0);
+    weights.load_codes(at.stage, 1);
+    weights.turn_scales();
+    weights.decode(0, fragment[0]);
+  }
+  __device__ __forceinline__ void release(uint32_t stage) const {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ring.release(stage);
+  }
+  // One stage. Each block is multiplied while the next one is decoded; the codes of the stage after this one are loaded
+  // two blocks before they are needed.
+  template <bool kMore>
+  __device__ __forceinline__ void stage(int32_t step, uint32_t previous) {
+    const uint64_t b = swizzle128_descriptor(tokens + at.stage * Config::kTokenBytes);
+    at.advance();
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      ptx::wgmma_fence();
+      ptx::WgmmaBf16::mma(d, fragment[block], b + block * kDescriptorK16, step > 0 || block > 0);
+      ptx::wgmma_commit();
+      if (block + 1 < kBlocks) {
+        weights.decode(block + 1, fragment[block + 1]);
+      } else if (kMore) {
+        weights.turn_scales();
+        weights.decode(0, fragment[0]);
+      }
+      if (kMore && block == 1) {
+        ring.wait_full(at);
+        weights.load_scales(at.stage);
+        weights.load_codes(at.stage, 0);
+      }
+      if (kMore && block == 2) weights.load_codes(at.stage, 1);
+      ptx::wgmma_wait<1>();
+      if (block == 0 && step > 0) release(previous);
+    }
+  }
 };
 
 // All products of a tile by one warpgroup. `signal` is called when `signal_step` stages are under way.
@@ -193,49 +258,21 @@ __device__ __forceinline__ void multiply_nvfp4_tile(float (&d)[Config::kSums], N
                                                     const Ring<Config::kStages>& ring,
                                                     RingPosition<Config::kStages>& at, uint32_t tokens, int32_t steps,
                                                     int32_t signal_step, const Signal& signal) {
-  constexpr int kBlocks = Config::kDepth / 16;
-  uint32_t fragment[kBlocks][4];
-  ring.wait_full(at);
-  weights.load_scales(at.stage);
-  weights.load_codes(at.stage, 0);
-  weights.decode(0, fragment[0]);
-  weights.load_codes(at.stage, 1);
+  Nvfp4Products<Config> products{d, weights, ring, at, tokens, {}};
+  products.start();
   uint32_t previous = 0;
-  for (int32_t step = 0; step < steps; ++step) {
-    const uint64_t b = swizzle128_descriptor(tokens + at.stage * Config::kTokenBytes);
+  for (int32_t step = 0; step + 1 < steps; ++step) {
     const uint32_t stage = at.stage;
-    at.advance();
-    const bool more = step + 1 < steps;
-#pragma unroll
-    for (int block = 0; block < kBlocks; ++block) {
-      ptx::wgmma_fence();
-      ptx::WgmmaBf16::mma(d, fragment[block], b + block * kDescriptorK16, step > 0 || block > 0);
-      ptx::wgmma_commit();
-      if (block + 1 < kBlocks) {
-        weights.decode(block + 1, fragment[block + 1]);
-        if (block + 2 < kBlocks) weights.load_codes(stage, block + 2);
-      } else if (more) {
-        weights.decode(0, fragment[0]);
-        weights.load_codes(at.stage, 1);
-      }
-      if (block + 2 == kBlocks && more) {
-        ring.wait_full(at);
-        weights.load_scales(at.stage);
-        weights.load_codes(at.stage, 0);
-      }
-      ptx::wgmma_wait<1>();
-      if (block == 0 && step > 0) {
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) ring.release(previous);
-      }
-    }
+    products.template stage<true>(step, previous);
     if (step == signal_step) signal();
     previous = stage;
   }
+  const uint32_t last = at.stage;
+  products.template stage<false>(steps - 1, previous);
+  if (steps - 1 == signal_step) signal();
   ptx::wgmma_wait<0>();
   ptx::wgmma_pin(d);
-  __syncwarp();
-  if (threadIdx.x % 32 == 0) ring.release(previous);
+  products.release(last);
 }
 
 // Named barriers of a block: 1 + group among a warpgroup's threads, and the start of the second warpgroup.

@@ -49,7 +49,7 @@ Status launch_unpack(const Nvfp4WgmmaCall& call, const void* kernel, int multipr
                      void* stream) {
   LaunchShape shape;
   shape.grid.x = static_cast<uint32_t>(
-      std::max<int64_t>(pieces_of(job.unpack->rows * (call.k / 16), kUnpackThreads), int64_t{2} * multiprocessors));
+      std::max<int64_t>(pieces_of(job.unpack->rows * (call.k / 8), kUnpackThreads), int64_t{2} * multiprocessors));
   shape.block.x = kUnpackThreads;
   void* arguments[] = {job.job};
   return runtime().launch(call.device, kernel, shape, arguments, stream);
@@ -101,14 +101,18 @@ WorkspaceBytes nvfp4_wgmma_workspace(int64_t rows, int64_t k) {
 
 const Nvfp4Variant& choose_nvfp4_variant(std::span<const Nvfp4Variant> variants, int64_t rows, int64_t columns,
                                          int multiprocessors) {
+  // Cycles of a stage: its matrix instructions', its decoding warps' (one a group and scheduler), or one warp's way.
+  constexpr int64_t kDecodeCycles = 170;
+  constexpr int64_t kLatency = 400;
   const Nvfp4Variant* best = nullptr;
   int64_t least = 0;
   for (const Nvfp4Variant& variant : variants) {
     const int64_t tiles = pieces_of(rows, variant.tokens) * pieces_of(columns, int64_t{64} * variant.groups);
-    // Cycles of a stage: the matrix instructions', or those of the decoding warps, one a group and scheduler.
-    constexpr int64_t kDecodeCycles = 160;
-    const int64_t stage = variant.groups * std::max<int64_t>(2 * variant.tokens, kDecodeCycles);
-    const int64_t cycles = pieces_of(tiles, multiprocessors) * stage;
+    const int64_t matrix = variant.groups * int64_t{2} * variant.tokens;
+    const int64_t decode = variant.groups * kDecodeCycles;
+    // Of equally long ones the one that does less: a quarter of the work that a multiprocessor has on average.
+    const int64_t work = tiles * (matrix + decode) / multiprocessors / 4;
+    const int64_t cycles = pieces_of(tiles, multiprocessors) * std::max({matrix, decode, kLatency}) + work;
     if (best == nullptr || cycles < least) best = &variant, least = cycles;
   }
   return *best;

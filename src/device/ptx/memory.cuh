@@ -21,6 +21,14 @@ __device__ __forceinline__ uint2 load_shared_2(uint32_t address) {
   asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "r"(address) : "memory");
   return words;
 }
+__device__ __forceinline__ uint4 load_shared_4(uint32_t address) {
+  uint4 words;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "r"(address)
+               : "memory");
+  return words;
+}
 
 // Relaxed read at device scope: sees what other blocks have written (PTX ISA 9.7.9.8, ld).
 __device__ __forceinline__ uint32_t load_relaxed(const uint32_t* address) {

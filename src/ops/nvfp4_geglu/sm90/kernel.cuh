@@ -40,7 +40,7 @@ __device__ __forceinline__ float read_scale(const Job& job, int i) {
 __global__ void __launch_bounds__(256) nvfp4_geglu_unpack(const __grid_constant__ Job job) {
   ptx::launch_dependents();
   const int64_t thread = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  device::unpack_nvfp4_block(job.x, job.unpack, thread);
+  device::unpack_nvfp4_half(job.x, job.unpack, thread);
   if (job.unpack.first_row == 0) clear_padding(job.out, thread, int64_t{gridDim.x} * blockDim.x);
 }
 

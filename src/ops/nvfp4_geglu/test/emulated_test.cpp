@@ -48,13 +48,15 @@ TEST(Nvfp4GegluEmulated, AnyScaleByte) {
 
 // Four multiprocessors, so the tiles are chosen as named, and blocks have several of them.
 TEST(Nvfp4GegluEmulatedWgmma, SmallTiles) {
-  expect_cpu_bytes_wgmma({.rows = 3, .width = 144, .k = 128});
+  expect_cpu_bytes_wgmma({.rows = 3, .width = 96, .k = 128});
   expect_cpu_bytes_wgmma({.rows = 20, .width = 80, .k = 64, .gelu = ISOBIT_GELU_ERF, .out_scale = 30});
-  expect_cpu_bytes_wgmma({.rows = 70, .width = 144, .k = 64});
+  expect_cpu_bytes_wgmma({.rows = 60, .width = 144, .k = 64});
+  for (const int64_t rows : {3, 20, 60}) expect_cpu_bytes_wgmma({.rows = rows, .width = 496, .k = 64});
 }
 
 TEST(Nvfp4GegluEmulatedWgmma, LargeTiles) {
-  for (const int64_t rows : {125, 199, 207, 221, 245}) expect_cpu_bytes_wgmma({.rows = rows, .width = 496, .k = 64});
+  for (const int64_t rows : {125, 199, 207, 221, 245, 253})
+    expect_cpu_bytes_wgmma({.rows = rows, .width = 496, .k = 64});
   expect_cpu_bytes_wgmma({.rows = 125, .width = 144, .k = 832});  // more stages than the ring has
 }
 

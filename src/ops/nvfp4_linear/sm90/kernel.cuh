@@ -37,7 +37,7 @@ __device__ __forceinline__ float read_scale(const float* device, float value) {
 
 __global__ void __launch_bounds__(256) nvfp4_linear_unpack(const __grid_constant__ Job job) {
   ptx::launch_dependents();
-  device::unpack_nvfp4_block(job.x, job.unpack, int64_t{blockIdx.x} * blockDim.x + threadIdx.x);
+  device::unpack_nvfp4_half(job.x, job.unpack, int64_t{blockIdx.x} * blockDim.x + threadIdx.x);
 }
 
 template <class Config, class Format>

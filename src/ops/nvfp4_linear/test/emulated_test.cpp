@@ -50,6 +50,7 @@ TEST(Nvfp4LinearEmulatedWgmma, SmallTiles) {
 }
 
 TEST(Nvfp4LinearEmulatedWgmma, LargeTiles) {
+  for (const int64_t rows : {100, 110}) expect_cpu_bytes_wgmma({.rows = rows, .columns = 500, .k = 64});
   expect_cpu_bytes_wgmma({.rows = 120, .columns = 1000, .k = 64, .dtype = ISOBIT_BF16});
   expect_cpu_bytes_wgmma({.rows = 240, .columns = 1000, .k = 64});
 }

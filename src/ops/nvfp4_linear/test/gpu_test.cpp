@@ -51,7 +51,7 @@ TEST(Nvfp4LinearGpu, LayoutsStridesAndAlignment) {
 
 TEST(Nvfp4LinearGpu, WgmmaTiles) {
   for (const isobit_dtype dtype : {ISOBIT_BF16, ISOBIT_FP32}) {
-    for (const int64_t rows : {1, 8, 9, 32, 64, 65, 127, 128, 129, 248, 249, 500}) {
+    for (const int64_t rows : {1, 8, 9, 32, 64, 65, 104, 112, 127, 128, 129, 248, 249, 500}) {
       for (const int64_t columns : {2, 130, 464}) {
         expect_cpu_bytes_of_both({.rows = rows, .columns = columns, .k = 192, .dtype = dtype, .x_scale = 0.3f});
         expect_cpu_bytes_of_both({.rows = rows,
