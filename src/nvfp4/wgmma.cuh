@@ -73,13 +73,15 @@ struct Nvfp4Shared {
   uint32_t tokens;   // stages of x
   uint32_t weights;  // stages of codes and scales
   uint32_t staging;
+  uint32_t scales;             // decoded, of every multiplying warp
   uint32_t barriers;           // of the ring
   uint32_t epilogue_barriers;  // two a group
   __device__ __forceinline__ explicit Nvfp4Shared(uint32_t base) {
     tokens = (base + Config::kAlignment - 1) / Config::kAlignment * Config::kAlignment;
     weights = tokens + Config::kStages * Config::kTokenBytes;
     staging = weights + Config::kStages * Config::kWeightBytes;
-    barriers = staging + Config::kStagingBytes;
+    scales = staging + Config::kStagingBytes;
+    barriers = scales + Config::kScaleBytes;
     epilogue_barriers = barriers + 2 * Config::kMostStages * 8;
   }
 };
@@ -135,33 +137,42 @@ __device__ __forceinline__ void copy_nvfp4(const TensorMap* x, const TensorMap* 
   });
 }
 
-// A thread's share of its warpgroup's weight rows: pair `pair()` of the tile.
+// A thread's share of its warpgroup's weight rows: pair `pair()` of the tile. A warp has 16 rows, in the order of the
+// fragment: the even ones of eight pairs, then the odd ones.
 template <class Config>
 class Nvfp4Weights {
  public:
   __device__ __forceinline__ Nvfp4Weights(const Nvfp4Shared<Config>& shared, int group) {
     const int lane = threadIdx.x % 32;
-    const int warp = threadIdx.x % Config::kWarpgroup / 32;
-    pair_ = 32 * group + 8 * warp + lane / 4;
-    codes_ = shared.weights + pair_ * Config::kCodeRow;
+    first_pair_ = 32 * group + 8 * (threadIdx.x % Config::kWarpgroup / 32);
+    codes_ = shared.weights + pair() * Config::kCodeRow;
     selector_ = 0x4400u + 0x1111u * (lane % 4);
-    scales_ = shared.weights + Config::kCodeBytes;
+    decoded_ = shared.scales + first_pair_ / 8 * Config::kScaleWarp;
+    packed_ = shared.weights + Config::kCodeBytes;
   }
-  __device__ __forceinline__ int pair() const { return pair_; }
+  __device__ __forceinline__ int pair() const { return first_pair_ + threadIdx.x % 32 / 4; }
 
-  // Where the scales of this tile's rows lie in a stage.
+  // Where this lane's two packed scales of the tile lie in a stage: lane 2 r + h has blocks 2 h and 2 h + 1 of row r.
   __device__ __forceinline__ void start_tile(const Nvfp4TilePlace& tile) {
-    const int row = 2 * (tile.row_tile * Config::kPairs % 64 + pair_);
-    tile_scales_ = scales_ + row / 128 * Config::kScaleTile + row % 32 * 16 + row % 128 / 32 * 4;
+    const int lane = threadIdx.x % 32;
+    const int row = 2 * (tile.row_tile * Config::kPairs % 64 + first_pair_ + lane / 2 % 8) + lane / 16;
+    tile_packed_ = packed_ + row / 128 * Config::kScaleTile + row % 32 * 16 + row % 128 / 32 * 4 + lane % 2 * 2;
   }
-  // The next stage's scales, to be used after turn_scales().
-  __device__ __forceinline__ void load_scales(uint32_t stage) {
-    next_even_scales_ = ptx::load_shared(tile_scales_ + stage * Config::kWeightBytes);
-    next_odd_scales_ = ptx::load_shared(tile_scales_ + stage * Config::kWeightBytes + 16);
+  // A stage's scales, each decoded once in the warp: loaded packed, then put where load_scales finds them.
+  __device__ __forceinline__ void load_packed_scales(uint32_t stage) {
+    packed_scales_ = ptx::load_shared_u16(tile_packed_ + stage * Config::kWeightBytes);
   }
-  __device__ __forceinline__ void turn_scales() {
-    even_scales_ = next_even_scales_;
-    odd_scales_ = next_odd_scales_;
+  __device__ __forceinline__ void decode_scales() const {
+    const uint32_t halves = ptx::fp16x2_from_e4m3x2(packed_scales_);
+    const uint2 pairs = {scale_pair(static_cast<uint16_t>(halves)), scale_pair(static_cast<uint16_t>(halves >> 16))};
+    __syncwarp();
+    ptx::store_shared_2(decoded_ + threadIdx.x % 32 * 8, pairs);
+    __syncwarp();
+  }
+  __device__ __forceinline__ void load_scales() {
+    const uint32_t at = decoded_ + threadIdx.x % 32 / 4 * 16;
+    even_scales_ = ptx::load_shared_4(at);
+    odd_scales_ = ptx::load_shared_4(at + 128);
   }
   // Blocks 2 half and 2 half + 1 of a stage.
   __device__ __forceinline__ void load_codes(uint32_t stage, int half) {
@@ -171,16 +182,14 @@ class Nvfp4Weights {
   }
   // The loaded codes of a block as a fragment of A.
   __device__ __forceinline__ void decode(int block, uint32_t (&fragment)[4]) const {
-    const uint32_t both = __byte_perm(even_scales_, odd_scales_, (4 + block) << 4 | block);
-    const uint32_t halves = ptx::fp16x2_from_e4m3x2(static_cast<uint16_t>(both));
-    const uint32_t even = scale_pair(static_cast<uint16_t>(halves));
-    const uint32_t odd = scale_pair(static_cast<uint16_t>(halves >> 16));
-    const uint32_t even_bytes = bytes_of(even_[block / 2], block);
-    const uint32_t odd_bytes = bytes_of(odd_[block / 2], block);
-    fragment[0] = ptx::mul_bf16x2_here(nvfp4_low_codes(even_bytes), even);
-    fragment[1] = ptx::mul_bf16x2_here(nvfp4_low_codes(odd_bytes), odd);
-    fragment[2] = ptx::mul_bf16x2_here(nvfp4_high_codes(even_bytes), even);
-    fragment[3] = ptx::mul_bf16x2_here(nvfp4_high_codes(odd_bytes), odd);
+    const uint32_t even = bytes_of(even_[block / 2], block);
+    const uint32_t odd = bytes_of(odd_[block / 2], block);
+    const uint32_t even_scale = word_of(even_scales_, block);
+    const uint32_t odd_scale = word_of(odd_scales_, block);
+    fragment[0] = ptx::mul_bf16x2_here(nvfp4_low_codes(even), even_scale);
+    fragment[1] = ptx::mul_bf16x2_here(nvfp4_low_codes(odd), odd_scale);
+    fragment[2] = ptx::mul_bf16x2_here(nvfp4_high_codes(even), even_scale);
+    fragment[3] = ptx::mul_bf16x2_here(nvfp4_high_codes(odd), odd_scale);
   }
 
  private:
@@ -188,91 +197,115 @@ class Nvfp4Weights {
     const float wide = numerics::mul_rn(ptx::float_from_fp16(scale), 0x1p118f);
     return __byte_perm(__float_as_uint(wide), 0, 0x3232);
   }
+  static __device__ __forceinline__ uint32_t word_of(const uint4& words, int i) {
+    return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
+  }
   // Bytes q and q + 4 of a block, q = lane % 4: elements 2 q, 2 q + 1 and 2 q + 8, 2 q + 9.
   __device__ __forceinline__ uint32_t bytes_of(const uint4& half, int block) const {
     return block % 2 == 0 ? __byte_perm(half.x, half.y, selector_) : __byte_perm(half.z, half.w, selector_);
   }
 
-  int pair_;
-  uint32_t codes_, scales_, tile_scales_, selector_;
-  uint32_t even_scales_, odd_scales_, next_even_scales_, next_odd_scales_;
+  int first_pair_;
+  uint32_t codes_, packed_, tile_packed_, decoded_, selector_;
+  uint16_t packed_scales_;
+  uint4 even_scales_, odd_scales_;
   uint4 even_[2], odd_[2];
 };
 
-// A warpgroup's way through the products of a tile.
+// A warpgroup's way through the products of a tile. A stage's four blocks are multiplied in two groups: while one is
+// under way, the blocks of the next are decoded.
 template <class Config>
 struct Nvfp4Products {
-  static constexpr int kBlocks = Config::kDepth / 16;
-  static_assert(kBlocks == 4);
+  static_assert(Config::kDepth == 64);
   float (&d)[Config::kSums];
   Nvfp4Weights<Config>& weights;
   const Ring<Config::kStages>& ring;
   RingPosition<Config::kStages>& at;
   uint32_t tokens;
-  uint32_t fragment[kBlocks][4];
+  uint32_t previous;  // stage
+  uint32_t fragment[4][4];
 
-  __device__ __forceinline__ void start() {
+  __device__ __forceinline__ void load_stage_start() {
     ring.wait_full(at);
-    weights.load_scales(at.stage);
+    weights.load_packed_scales(at.stage);
     weights.load_codes(at.stage, 0);
+  }
+  __device__ __forceinline__ void load_stage_rest() {
+    weights.decode_scales();
+    weights.load_scales();
     weights.load_codes(at.stage, 1);
-    weights.turn_scales();
-    weights.decode(0, fragment[0]);
   }
-  __device__ __forceinline__ void release(uint32_t stage) const {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) ring.release(stage);
+  __device__ __forceinline__ void decode_half(int half) {
+    weights.decode(2 * half, fragment[2 * half]);
+    weights.decode(2 * half + 1, fragment[2 * half + 1]);
   }
-  // One stage. Each block is multiplied while the next one is decoded; the codes of the stage after this one are loaded
-  // two blocks before they are needed.
-  template <bool kMore>
-  __device__ __forceinline__ void stage(int32_t step, uint32_t previous) {
-    const uint64_t b = swizzle128_descriptor(tokens + at.stage * Config::kTokenBytes);
-    at.advance();
+  // Blocks 2 half and 2 half + 1; then the group before is done, and its fragments and stage are free.
+  __device__ __forceinline__ void multiply_half(int half, uint64_t b, bool accumulate) {
+    ptx::wgmma_fence();
 #pragma unroll
-    for (int block = 0; block < kBlocks; ++block) {
-      ptx::wgmma_fence();
-      ptx::WgmmaBf16::mma(d, fragment[block], b + block * kDescriptorK16, step > 0 || block > 0);
-      ptx::wgmma_commit();
-      if (block + 1 < kBlocks) {
-        weights.decode(block + 1, fragment[block + 1]);
-      } else if (kMore) {
-        weights.turn_scales();
-        weights.decode(0, fragment[0]);
-      }
-      if (kMore && block == 1) {
-        ring.wait_full(at);
-        weights.load_scales(at.stage);
-        weights.load_codes(at.stage, 0);
-      }
-      if (kMore && block == 2) weights.load_codes(at.stage, 1);
-      ptx::wgmma_wait<1>();
-      if (block == 0 && step > 0) release(previous);
+    for (int block = 2 * half; block < 2 * half + 2; ++block) {
+      ptx::WgmmaBf16::mma(d, fragment[block], b + block * kDescriptorK16, accumulate || block > 0);
     }
+    ptx::wgmma_commit();
+    ptx::wgmma_wait<1>();
+  }
+  __device__ __forceinline__ void release() const {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ring.release(previous);
+  }
+  __device__ __forceinline__ void start() {
+    load_stage_start();
+    load_stage_rest();
+    decode_half(0);
+  }
+  // One stage. A tile's first and last stage are apart, so that those between them have no branches.
+  template <bool kFirst, bool kLast>
+  __device__ __forceinline__ void stage() {
+    const uint32_t current = at.stage;
+    const uint64_t b = swizzle128_descriptor(tokens + current * Config::kTokenBytes);
+    at.advance();
+    multiply_half(0, b, !kFirst);
+    if (!kFirst) release();
+    if (!kLast) load_stage_start();
+    decode_half(1);
+    if (!kLast) load_stage_rest();
+    multiply_half(1, b, true);
+    if (!kLast) decode_half(0);
+    previous = current;
+  }
+  // All of a tile; signal() when `before` of them are under way, or all but the last one.
+  template <class Signal>
+  __device__ __forceinline__ void stages(int32_t steps, int32_t before, const Signal& signal) {
+    if (steps == 1) {
+      signal();
+      stage<true, true>();
+      return;
+    }
+    stage<true, false>();
+    int32_t step = 1;
+#pragma unroll 1
+    for (int32_t end = min(before, steps - 1);; end = steps - 1) {
+#pragma unroll 1
+      for (; step < end; ++step) stage<false, false>();
+      signal();
+      if (step == steps - 1) break;
+    }
+    stage<false, true>();
   }
 };
 
-// All products of a tile by one warpgroup. `signal` is called when `signal_step` stages are under way.
+// All products of a tile by one warpgroup. `signal` is called when `before` stages are under way.
 template <class Config, class Signal>
 __device__ __forceinline__ void multiply_nvfp4_tile(float (&d)[Config::kSums], Nvfp4Weights<Config>& weights,
                                                     const Ring<Config::kStages>& ring,
                                                     RingPosition<Config::kStages>& at, uint32_t tokens, int32_t steps,
-                                                    int32_t signal_step, const Signal& signal) {
-  Nvfp4Products<Config> products{d, weights, ring, at, tokens, {}};
+                                                    int32_t before, const Signal& signal) {
+  Nvfp4Products<Config> products{d, weights, ring, at, tokens, 0, {}};
   products.start();
-  uint32_t previous = 0;
-  for (int32_t step = 0; step + 1 < steps; ++step) {
-    const uint32_t stage = at.stage;
-    products.template stage<true>(step, previous);
-    if (step == signal_step) signal();
-    previous = stage;
-  }
-  const uint32_t last = at.stage;
-  products.template stage<false>(steps - 1, previous);
-  if (steps - 1 == signal_step) signal();
+  products.stages(steps, before, signal);
   ptx::wgmma_wait<0>();
   ptx::wgmma_pin(d);
-  products.release(last);
+  products.release();
 }
 
 // Named barriers of a block: 1 + group among a warpgroup's threads, and the start of the second warpgroup.
@@ -286,14 +319,16 @@ __device__ __forceinline__ void multiply_nvfp4(const Nvfp4WgmmaPlan& plan, const
   Nvfp4Weights<Config> weights(shared, group);
   RingPosition<Config::kStages> at;
   float d[Config::kSums];
-  const bool lags = Config::kGroups == 2 && plan.lag > 0;
-  int32_t signal_step = lags && group == 0 ? plan.lag - 1 : -1;
-  if (lags && group == 1) ptx::barrier_sync(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
+  bool signals = Config::kGroups == 2 && plan.lag > 0;
+  if (signals && group == 1) {
+    ptx::barrier_sync(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
+    signals = false;
+  }
   for_each_tile(plan, [&](const Nvfp4TilePlace& tile) {
     weights.start_tile(tile);
-    multiply_nvfp4_tile<Config>(d, weights, ring, at, shared.tokens, plan.steps, signal_step, [&] {
-      ptx::barrier_arrive(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
-      signal_step = -1;
+    multiply_nvfp4_tile<Config>(d, weights, ring, at, shared.tokens, plan.steps, signals ? plan.lag : plan.steps, [&] {
+      if (signals) ptx::barrier_arrive(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
+      signals = false;
     });
     finish(tile, weights.pair(), d);
   });

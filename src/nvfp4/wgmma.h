@@ -30,10 +30,13 @@ struct Nvfp4WgmmaConfig {
   static constexpr uint32_t kStageBytes = kTokenBytes + kWeightBytes;
   static constexpr uint32_t kStagingGroup = kTokens * kStagingRow;
   static constexpr uint32_t kStagingBytes = kGroups * kStagingGroup;
+  static constexpr uint32_t kScaleWarp = 16 * 4 * 4;  // decoded: 16 rows x 4 blocks, bf16 twice
+  static constexpr uint32_t kScaleBytes = kGroups * 4 * kScaleWarp;
   static constexpr uint32_t kBarrierBytes = (2 * kMostStages + 2 * kGroups) * 8;
-  static constexpr uint32_t kFits = (kSharedLimit - kAlignment - kStagingBytes - kBarrierBytes) / kStageBytes;
+  static constexpr uint32_t kApart = kAlignment + kStagingBytes + kScaleBytes + kBarrierBytes;  // from the ring
+  static constexpr uint32_t kFits = (kSharedLimit - kApart) / kStageBytes;
   static constexpr int kStages = kFits < kMostStages ? static_cast<int>(kFits) : kMostStages;
-  static constexpr uint32_t kSharedBytes = kAlignment + kStages * kStageBytes + kStagingBytes + kBarrierBytes;
+  static constexpr uint32_t kSharedBytes = kApart + kStages * kStageBytes;
   static_assert(kTokens % 8 == 0 && kTokens <= 256 && kStages >= 3);
 
   // With two multiplying warpgroups the one that copies gives registers away: 104 + 2 * 200 = 3 * 168, what the block

@@ -133,7 +133,7 @@ Status run_nvfp4_wgmma(const Nvfp4WgmmaCall& call, std::span<const Nvfp4Variant>
     plan.token_tiles = static_cast<int32_t>(pieces_of(job.unpack->rows, variant.tokens));
     plan.row_tiles = static_cast<int32_t>(pieces_of(call.columns, int64_t{64} * variant.groups));
     plan.steps = static_cast<int32_t>(call.k / kDepth);
-    plan.lag = std::min(plan.steps, variant.stages / 2);
+    plan.lag = std::clamp(plan.steps - 1, 1, variant.stages / 2);
     if (Status s = launch_unpack(call, unpack_kernel, properties.multiprocessors, job, stream); !s.ok()) return s;
     if (Status s = launch_product(call, variant, properties.multiprocessors, job, stream); !s.ok()) return s;
   }

@@ -16,10 +16,10 @@ __device__ __forceinline__ uint32_t load_shared(uint32_t address) {
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
   return word;
 }
-__device__ __forceinline__ uint2 load_shared_2(uint32_t address) {
-  uint2 words;
-  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "r"(address) : "memory");
-  return words;
+__device__ __forceinline__ uint16_t load_shared_u16(uint32_t address) {
+  uint16_t half;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(half) : "r"(address) : "memory");
+  return half;
 }
 __device__ __forceinline__ uint4 load_shared_4(uint32_t address) {
   uint4 words;
@@ -28,6 +28,9 @@ __device__ __forceinline__ uint4 load_shared_4(uint32_t address) {
                : "r"(address)
                : "memory");
   return words;
+}
+__device__ __forceinline__ void store_shared_2(uint32_t address, uint2 words) {
+  asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(words.x), "r"(words.y) : "memory");
 }
 
 // Relaxed read at device scope: sees what other blocks have written (PTX ISA 9.7.9.8, ld).

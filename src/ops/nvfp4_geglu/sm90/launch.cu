@@ -35,8 +35,8 @@ Status run(const Params& p, void* stream) {
   job.out = output_of(p);
   job.gelu = p.gelu;
   const Nvfp4Variant variants[] = {variant<8, 4>(),   variant<8, 1>(),   variant<32, 4>(),  variant<32, 1>(),
-                                   variant<64, 4>(),  variant<64, 2>(),  variant<128, 2>(), variant<200, 2>(),
-                                   variant<208, 2>(), variant<224, 2>(), variant<248, 2>(), variant<256, 2>()};
+                                   variant<64, 2>(),  variant<128, 2>(), variant<200, 2>(), variant<208, 2>(),
+                                   variant<224, 2>(), variant<248, 2>(), variant<256, 2>()};
   return run_nvfp4_wgmma(call_of(p), variants, reinterpret_cast<const void*>(&nvfp4_geglu_unpack),
                          {&job, &job.plan, &job.unpack}, stream);
 }
