@@ -19,9 +19,9 @@ __device__ __forceinline__ uint32_t nvfp4_scale_pair(uint8_t scale) {
   return __byte_perm(__float_as_uint(wide), 0, 0x3232);
 }
 
-// The four codes of two bytes a and b, each twice in a word (a, a, b, b), as two pairs of bf16 times 2^-126: the codes in
-// the bytes' low halves, and those in their high ones. The multiplication puts the sign and the magnitude of a code at
-// their places in one go, on a pipe that the masks do not use.
+// The four codes of two bytes a and b, each twice in a word (a, a, b, b), as two pairs of bf16 times 2^-126: the codes
+// in the bytes' low halves, and those in their high ones. The multiplication puts the sign and the magnitude of a code
+// at their places in one go, on a pipe that the masks do not use.
 __device__ __forceinline__ uint32_t nvfp4_low_codes(uint32_t bytes) {
   return (bytes & 0x000F000Fu) * 0x1040u & (kNvfp4Signs | kNvfp4Magnitudes);
 }

@@ -6,11 +6,11 @@
 //
 // Persistent blocks. Thread 0 copies; every other warpgroup owns 64 weight rows and all tokens of the tile. Weight rows
 // come in pairs 2 i and 2 i + 1: both of a pair are rows g and g + 8 of one warp's fragment, so one thread has the sums
-// of a pair and a token beside each other. Each k16 step multiplies one block of 16 while the next one is decoded; one
+// of a pair and a token beside each other. Each k16 step multiplies one block of 16 while later ones are decoded; one
 // accumulator takes all blocks in ascending order, which is the whole of the tensor-core rule.
 //
-// x is unpacked as value * 2^8 and the weight as value * 2^-8 (nvfp4_decode.cuh), so the sums are the true ones. The 16
-// elements of a block lie in another order than in memory, the same in both operands.
+// x is unpacked as value * 2^8 (unpack.cuh) and the weight as value * 2^-8 (decode.cuh), so the sums are the true ones.
+// The 16 elements of a block lie in another order than in memory, the same in both operands.
 #pragma once
 
 #include <cstdint>
@@ -24,48 +24,10 @@
 #include "device/ptx/wgmma_registers.cuh"
 #include "device/ring.cuh"
 #include "device/wgmma_descriptor.h"
-#include "numerics/scale_layout.h"
 #include "nvfp4/decode.cuh"
-#include "nvfp4/tile.h"
 #include "nvfp4/wgmma.h"
 
 namespace isobit::device {
-
-// Half a block of x to 16 bytes; a thread each, so that a warp's stores are neighbours. Runs before the product, which
-// may start meanwhile. The first half has the block's even elements, the second one the odd ones: a low or high half of
-// every byte, in the order in which the product decodes its weights.
-__device__ __forceinline__ void unpack_nvfp4_half(const Nvfp4Operand& x, const Nvfp4Unpack& to, int64_t index) {
-  const int64_t per_row = 2 * int64_t{x.blocks};
-  // A division of 64 bits takes longer than everything else here.
-  const bool narrow = index >> 32 == 0;
-  const int64_t local = narrow ? static_cast<uint32_t>(index) / static_cast<uint32_t>(per_row) : index / per_row;
-  if (local >= to.rows) return;
-  const int64_t row = to.first_row + local;
-  const auto in_row = static_cast<int32_t>(index - local * per_row);
-  const int32_t block = in_row / 2;
-  const uint8_t* const codes = x.codes + row * x.row_bytes + 8 * int64_t{block};
-  uint2 packed = {0, 0};
-  if (x.aligned) {
-    packed = __ldg(reinterpret_cast<const uint2*>(codes));
-  } else {
-#pragma unroll
-    for (int b = 0; b < 4; ++b) {
-      packed.x |= static_cast<uint32_t>(__ldg(codes + b)) << (8 * b);
-      packed.y |= static_cast<uint32_t>(__ldg(codes + 4 + b)) << (8 * b);
-    }
-  }
-  if (in_row % 2 == 1) packed = {packed.x >> 4, packed.y >> 4};
-  const uint32_t scale = nvfp4_scale_pair(__ldg(x.scales + numerics::scale_offset(x.layout, row, block, x.blocks)));
-  constexpr uint32_t kTwoTo16 = 0x47804780u;
-  uint32_t pairs[4];
-#pragma unroll
-  for (uint32_t q = 0; q < 4; ++q) {
-    const uint32_t codes_of_pair = nvfp4_low_codes(__byte_perm(packed.x, packed.y, 0x4400u + 0x1111u * q));
-    pairs[q] = ptx::mul_bf16x2(ptx::mul_bf16x2(codes_of_pair, scale), kTwoTo16);
-  }
-  *reinterpret_cast<uint4*>(to.out + 16 * (local * per_row + in_row)) =
-      make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
-}
 
 // The block's shared memory, by address.
 template <class Config>

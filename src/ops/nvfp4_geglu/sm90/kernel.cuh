@@ -10,6 +10,7 @@
 //   free[group]    the three spare warps           the group
 #pragma once
 
+#include "nvfp4/unpack.cuh"
 #include "nvfp4/wgmma.cuh"
 #include "ops/nvfp4_geglu/epilogue.h"
 #include "ops/nvfp4_geglu/output.cuh"

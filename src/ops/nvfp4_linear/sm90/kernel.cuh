@@ -7,6 +7,7 @@
 #pragma once
 
 #include "device/elements.cuh"
+#include "nvfp4/unpack.cuh"
 #include "nvfp4/wgmma.cuh"
 #include "ops/nvfp4_linear/epilogue.h"
 

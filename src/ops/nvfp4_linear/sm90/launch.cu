@@ -37,7 +37,7 @@ Status run(const Params& p, void* stream) {
   job.columns = static_cast<int32_t>(p.columns);
   job.pairs = reinterpret_cast<uintptr_t>(p.out) % static_cast<uint64_t>(2 * element) == 0 && p.out_stride % 2 == 0;
   job.wide = p.dtype == ISOBIT_FP32;
-  const Nvfp4Variant variants[] = {variant<8, 1>(),   variant<32, 1>(),  variant<64, 1>(),  variant<104, 2>(),
+  const Nvfp4Variant variants[] = {variant<8, 1>(),   variant<32, 1>(),  variant<64, 1>(), variant<104, 2>(),
                                    variant<112, 2>(), variant<128, 2>(), variant<248, 2>()};
   return run_nvfp4_wgmma(call_of(p), variants, reinterpret_cast<const void*>(&nvfp4_linear_unpack),
                          {&job, &job.plan, &job.unpack}, stream);
