@@ -184,7 +184,7 @@ static inline isobit_linear_logp_backward_args isobit_linear_logp_backward_args_
 /* clang-format on */
 #endif
 
-/* Contract id of the gradients, for example "linear_logp_backward/sm90-k16-f25/0"; static string. */
+/* Contract id of the gradients, for example "linear_logp_backward/sm90-k16-f25/1"; static string. */
 ISOBIT_API const char* isobit_linear_logp_backward_contract(void);
 
 /* Workspace in bytes for isobit_linear_logp_backward, _save and _backward_shard: functions of shapes, dtypes, options,

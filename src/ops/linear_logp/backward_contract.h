@@ -6,8 +6,8 @@
 
 namespace isobit::linear_logp {
 
-// Draft: docs/bit-contract.md section 3.6.
-inline constexpr const char* kBackwardContract = "linear_logp_backward/sm90-k16-f25/0";
+// Frozen: docs/bit-contract.md section 3.6.
+inline constexpr const char* kBackwardContract = "linear_logp_backward/sm90-k16-f25/1";
 
 // What a call is going to do. A query does not look at pointers and stands for kWhole, kSave and kShard.
 enum class BackwardPurpose { kWhole, kSave, kSaveMerge, kShard, kMerge, kQuery, kShardQuery };

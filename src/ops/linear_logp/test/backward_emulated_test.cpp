@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "ops/linear_logp/test/backward_case.h"
+#include "ops/linear_logp/test/backward_frozen.h"
 #include "ops/linear_logp/test/backward_shards.h"
 #include "ptx/runtime/emulation.h"
 
@@ -76,6 +76,15 @@ void expect_shards(const BackwardCase& c, const std::vector<int64_t>& cuts) {
 
 constexpr BackwardOptions kSm90 = {.kernel = "sm90"};
 constexpr BackwardOptions kSubtractP = {.kernel = "sm90", .subtract_p = 1};
+
+TEST(LinearLogpBackwardEmulated, FrozenBytes) {
+  for (const FrozenBackwardCase& frozen : frozen_backward_cases().first(3)) {
+    ptx::EmulatedRuntime device(kFolder, {.multiprocessors = 3});
+    const ScopedRuntime scope(&device);
+    EmulatedPlace place(&device);
+    EXPECT_EQ(hash_gradients(run_backward(frozen_backward_case(frozen), &place, kSm90)), frozen.whole) << frozen.name;
+  }
+}
 
 // One of everything: segments that are no multiple of 8, several tiles each way, rows of every kind.
 TEST(LinearLogpBackwardEmulated, PlainCall) {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "ops/linear_logp/test/backward_case.h"
+#include "ops/linear_logp/test/backward_frozen.h"
 #include "ops/linear_logp/test/backward_shards.h"
 
 namespace isobit::linear_logp::test {
@@ -77,6 +77,17 @@ TEST(LinearLogpBackwardGpu, BytesOfTheCpu) {
   BackwardCase c = random_case({200, 320, 5000}, 4);
   c.weight_dtype = ISOBIT_BF16;
   compare(c);
+}
+
+TEST(LinearLogpBackwardGpu, FrozenBytes) {
+  for (const FrozenBackwardCase& frozen : frozen_backward_cases()) {
+    const BackwardCase c = frozen_backward_case(frozen);
+    Gpu gpu;
+    EXPECT_EQ(hash_gradients(run_backward(c, &gpu)), frozen.whole) << frozen.name;
+    EXPECT_EQ(hash_gradients(run_backward(c, &gpu, {.minimum = true, .saves = true, .subtract_p = 1})),
+              frozen.subtract_p)
+        << frozen.name;
+  }
 }
 
 TEST(LinearLogpBackwardGpu, Options) {

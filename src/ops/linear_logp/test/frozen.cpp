@@ -15,28 +15,7 @@ constexpr FrozenCase kCases[] = {
     {"EveryLevel", ISOBIT_BF16, {3, 16, 70001, 1}, 1.0f, false, 0xE225E7842288969B, 0xD7801ADA7444A105},
 };
 
-// Words of SplitMix64.
-class Words {
- public:
-  explicit Words(uint64_t seed) : state_(seed) {}
-  uint64_t next() {
-    uint64_t x = state_ += 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-  }
-  // Bell-shaped, mean 0, deviation 1.15; exact in fp32.
-  float bell() {
-    const uint64_t x = next();
-    const int64_t sum = static_cast<int64_t>((x & 0xFFFF) + (x >> 16 & 0xFFFF) + (x >> 32 & 0xFFFF) + (x >> 48));
-    return static_cast<float>(sum - 2 * 0xFFFF) * 0x1p-15f;
-  }
-
- private:
-  uint64_t state_;
-};
-
-void add_options(Problem* p, Words* words) {
+void add_options(Problem* p, FrozenWords* words) {
   for (int64_t v = 0; v < p->shape.vocab; ++v) p->bias.push_back(0.5f * words->bell());
   for (int64_t n = 0; n < p->shape.rows; ++n) p->temperature.push_back(0.5f + 0.125f * static_cast<float>(n % 9));
   p->softcap = 8.0f;
@@ -67,7 +46,7 @@ Problem frozen_problem(const FrozenCase& c) {
   p.weight_stride = c.shape.width;
   p.hidden.resize(static_cast<size_t>(c.shape.rows * c.shape.width));
   p.weight.resize(static_cast<size_t>(c.shape.vocab * c.shape.width));
-  Words words(20261130);
+  FrozenWords words(20261130);
   for (int64_t n = 0; n < c.shape.rows; ++n) {
     for (int64_t k = 0; k < c.shape.width; ++k) p.set_hidden(n, k, words.bell());
   }
