@@ -71,47 +71,22 @@ __device__ __forceinline__ void copy_piece(const TensorMap* a, const TensorMap* 
   }
 }
 
-// In the order in which the two warpgroups multiply: their units' pieces in turn.
 template <Product kProduct>
 __device__ __forceinline__ void copy_units(const TensorMap* a, const TensorMap* b, const BackwardJob& job,
                                            const Walk<kProduct>& walk, const Pace& pace, bool paced,
                                            const ProductRing& ring, uint32_t stages) {
   ProductPosition at;
   uint32_t lap = 0;
+  const Phases<kProduct> phases(walk);
   const uint32_t count = walk.count();
-  for (uint32_t pair = blockIdx.x; pair < count; pair += 2 * gridDim.x) {
-    for (int32_t piece = 0; piece < pieces_of(walk); ++piece) {
-      for (uint32_t index = pair; index < count && index <= pair + gridDim.x; index += gridDim.x) {
-        const Unit unit = walk.at(index);
-        copy_piece<kProduct>(a, b, job, unit, piece * Pieces<kProduct>::kSteps,
-                             Pieces<kProduct>::steps_of_piece(steps_of(walk, unit), piece), pace, paced, lap, ring, at,
-                             stages);
-      }
+  for (int32_t phase = 0; phase < phases.count(); ++phase) {
+    const int32_t piece = phases.piece(phase);
+    for (uint32_t index = blockIdx.x; index < count; index += gridDim.x) {
+      const Unit unit = walk.at(index);
+      copy_piece<kProduct>(a, b, job, unit, phases.first_step(piece), phases.steps(steps_of(walk.depth(unit)), piece),
+                           pace, paced, lap, ring, at, stages);
     }
   }
-}
-
-// What a warpgroup knows of its turn: the other one has a unit of the same pair, or none.
-struct Turn {
-  int32_t steps, other_steps;  // of the two units; anything without the other one
-  bool both;                   // else this is group 0
-  bool more;                   // whether others come after these two
-
-  static __device__ __forceinline__ int group() { return threadIdx.x / kWarpgroup - 1; }
-};
-
-// A place in the turn for one piece: waits, has `multiply(steps, pass_turn)` issue its products, goes on behind the
-// other warpgroup's.
-template <Product kProduct, class Multiply>
-__device__ __forceinline__ void take_turn(const Walk<kProduct>& walk, const Turn& turn, int32_t piece,
-                                          ProductPosition& at, const Multiply& multiply) {
-  const int32_t other_steps = Pieces<kProduct>::steps_of_piece(turn.other_steps, piece);
-  if (turn.group() == 1) at.advance(other_steps);
-  if (turn.both || piece == 0) wait_turn(turn.group());
-  multiply(Pieces<kProduct>::steps_of_piece(turn.steps, piece), [&] {
-    if (turn.group() == 0 ? turn.both : turn.more || piece + 1 < pieces_of(walk)) give_turn(1 - turn.group());
-  });
-  if (turn.group() == 0 && turn.both) at.advance(other_steps);
 }
 
 // This thread's memory for the sums of a tile. Asked for where it is needed: an address costs registers.
@@ -121,75 +96,93 @@ __device__ __forceinline__ float4* own_scratch(void* scratch) {
   return static_cast<float4*>(scratch) + (int64_t{blockIdx.x} * 2 + group) * kTileVectors + threadIdx.x % kWarpgroup;
 }
 
-// Everything of one unit by one warpgroup: the pieces' chains, their sum, and what the sink does with it. The turn
-// passes after every piece, so that what happens between pieces is hidden as well.
+// What one warpgroup does of a unit in a phase: chains, their sum, and what the sink does with it. `pass_turn` is called
+// when the last products have been issued.
 //   sink.begin(unit, d)            may add a first addend to the first piece
 //   sink.keep(unit, d, scratch)    takes the sum of the pieces so far
 //   sink.resume(unit, d, scratch)  adds it to the next piece
-//   sink.finish(unit, d)           takes the sum of all
-template <Product kProduct, int kColumns, class Sink>
-__device__ __forceinline__ void finish_unit(const Sink& sink, const Walk<kProduct>& walk, const Unit& unit,
-                                            const Turn& turn, const ProductRing& ring, ProductPosition& at,
-                                            uint32_t stages, void* scratch) {
+//   sink.finish(unit, d)           takes the sum of all; in kHidden of all so far, which resume adds as well
+template <Product kProduct, int kColumns, class Sink, class PassTurn>
+__device__ __forceinline__ void finish_unit(const Sink& sink, const Unit& unit, int32_t all_steps, int32_t piece,
+                                            const ProductRing& ring, ProductPosition& at, uint32_t stages,
+                                            void* scratch, PassTurn pass_turn) {
   constexpr int kTransposedA = kProduct == Product::kWeight ? 1 : 0;
   constexpr int kTransposedB = kProduct == Product::kLogits ? 0 : 1;
-  const int32_t used = Pieces<kProduct>::count(turn.steps);
+  const int32_t steps = Phases<kProduct>::steps(all_steps, piece);
   float d[2][kColumns / 2];
-  if (used == 0) {
+  if (steps == 0) {
+    pass_turn();
+    if (all_steps > 0 || piece > 0 || sink.has_addend()) return;  // what is there stays
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
 #pragma unroll
       for (int i = 0; i < kColumns / 2; ++i) d[m][i] = 0.0f;
     }
   }
-  int32_t piece = 0;
-  for (; piece < used; ++piece) {
-    take_turn<kProduct>(walk, turn, piece, at, [&](int32_t steps, auto pass_turn) {
-      multiply_tile<numerics::Bf16, kTransposedA, kTransposedB>(d, ring, at, stages, ProductConfig::kStageBytes, 0,
-                                                                ProductConfig::kBytesA, steps, pass_turn);
-    });
-    if constexpr (kProduct == Product::kLogits) {
-      break;
-    } else {
-      if (piece == 0) {
+  constexpr int32_t kChainSteps = kProduct == Product::kWeight ? kPieceSteps : INT32_MAX;
+  for (int32_t first = 0; first < steps;) {
+    const bool last = steps - first <= kChainSteps;
+    multiply_tile<numerics::Bf16, kTransposedA, kTransposedB>(d, ring, at, stages, ProductConfig::kStageBytes, 0,
+                                                              ProductConfig::kBytesA, last ? steps - first : kChainSteps,
+                                                              [&] {
+                                                                if (last) pass_turn();
+                                                              });
+    if constexpr (kProduct == Product::kWeight) {
+      if (first == 0) {
         sink.begin(unit, d);
       } else {
         sink.resume(unit, d, own_scratch(scratch));
       }
-      if (piece + 1 < used) sink.keep(unit, d, own_scratch(scratch));
+      if (!last) sink.keep(unit, d, own_scratch(scratch));
+      first += kChainSteps;
+    } else {
+      break;
     }
   }
-  if (used > 0 || !sink.has_addend()) sink.finish(unit, d);  // without a term the bytes of an addend stay
-  if constexpr (kProduct == Product::kHidden) {              // elsewhere all units are equally deep
-    for (; piece < pieces_of(walk); ++piece) {
-      take_turn<kProduct>(walk, turn, piece, at, [](int32_t, auto pass_turn) { pass_turn(); });
-    }
+  if constexpr (kProduct == Product::kHidden) {
+    if (Phases<kProduct>::resumes(all_steps, piece)) sink.resume(unit, d, nullptr);
   }
+  sink.finish(unit, d);
 }
 
+// Warpgroup 0 has the units of even rounds, 1 those of odd ones, in every phase, and they take turns without exception:
+// where a phase that is not the last ends with an even round, 1 passes its turn on.
 template <Product kProduct, class Sink>
 __device__ __forceinline__ void multiply_units(const Walk<kProduct>& walk, const Sink& sink, const ProductRing& ring,
                                                uint32_t stages, void* scratch) {
   const int group = threadIdx.x / kWarpgroup - 1;
   const uint32_t count = walk.count();
+  const Phases<kProduct> phases(walk);
   ProductPosition at;
-  if (group == 1 && blockIdx.x < count && pieces_of(walk) > 0) give_turn(0);
-  for (uint32_t pair = blockIdx.x; pair < count; pair += 2 * gridDim.x) {
-    const uint32_t next = pair + gridDim.x;
-    const bool both = next < count;
-    if (group == 1 && !both) return;
-    const Unit unit = walk.at(group == 0 ? pair : next);
-    const Turn turn{steps_of(walk, unit), steps_of(walk, walk.at(group == 0 && both ? next : pair)), both,
-                    next + gridDim.x < count};
-    const auto finish = [&](auto columns) {
-      finish_unit<kProduct, decltype(columns)::value>(sink, walk, unit, turn, ring, at, stages, scratch);
-    };
-    if constexpr (kProduct == Product::kLogits) {
-      finish(std::integral_constant<int, cuda::kWideColumns>());
-    } else if (unit.wide) {
-      finish(std::integral_constant<int, cuda::kWideColumns>());
-    } else {
-      finish(std::integral_constant<int, cuda::kNarrowColumns>());
+  if (group == 1 && blockIdx.x < count && phases.count() > 0) give_turn(0);
+  for (int32_t phase = 0; phase < phases.count(); ++phase) {
+    const int32_t piece = phases.piece(phase);
+    const bool ends = phase + 1 == phases.count();
+    for (uint32_t pair = blockIdx.x; pair < count; pair += 2 * gridDim.x) {
+      const uint32_t next = pair + gridDim.x;
+      const bool both = next < count;
+      if (group == 1 && !both && ends) return;
+      const int32_t first_steps = steps_of(walk.depth(walk.at(pair)));
+      if (group == 1) at.advance(phases.steps(first_steps, piece));
+      wait_turn(group);
+      const auto pass_turn = [&] {
+        if (group == 0 ? both || !ends : next + gridDim.x < count || !ends) give_turn(1 - group);
+      };
+      if (group == 1 && !both) {
+        pass_turn();
+        continue;
+      }
+      const Unit unit = walk.at(group == 0 ? pair : next);
+      const int32_t steps = steps_of(walk.depth(unit));
+      const auto finish = [&](auto columns) {
+        finish_unit<kProduct, decltype(columns)::value>(sink, unit, steps, piece, ring, at, stages, scratch, pass_turn);
+      };
+      if (kProduct == Product::kLogits || unit.wide) {
+        finish(std::integral_constant<int, cuda::kWideColumns>());
+      } else if constexpr (kProduct != Product::kLogits) {
+        finish(std::integral_constant<int, cuda::kNarrowColumns>());
+      }
+      if (group == 0 && both) at.advance(phases.steps(steps_of(walk.depth(walk.at(next))), piece));
     }
   }
 }
