@@ -26,9 +26,7 @@ class Phases {
       : count_(kProduct == Product::kHidden ? (steps_of(walk.largest_depth()) + kPieceSteps - 1) / kPieceSteps : 1) {}
 
   __device__ __forceinline__ int32_t count() const { return count_; }
-  __device__ __forceinline__ int32_t piece(int32_t phase) const {
-    return count_ > 1 && phase < 2 ? 1 - phase : phase;
-  }
+  __device__ __forceinline__ int32_t piece(int32_t phase) const { return count_ > 1 && phase < 2 ? 1 - phase : phase; }
   static __device__ __forceinline__ int32_t first_step(int32_t piece) {
     return kProduct == Product::kHidden ? piece * kPieceSteps : 0;
   }
@@ -55,8 +53,8 @@ __device__ __forceinline__ uint32_t laps_of(int32_t steps) {
   return (static_cast<uint32_t>(steps) + TileConfig::kLapStages - 1) / TileConfig::kLapStages;
 }
 
-// The pacing thread. Where a segment is shorter than the others, some blocks lack a lap of it; then the others lose their
-// patience.
+// The pacing thread. Where a segment is shorter than the others, some blocks lack a lap of it; then the others lose
+// their patience.
 template <Product kProduct>
 __device__ __forceinline__ void keep_pace(const Walk<kProduct>& walk, const Pace& pace, uint32_t* counters) {
   const Phases<kProduct> phases(walk);

@@ -96,8 +96,8 @@ __device__ __forceinline__ float4* own_scratch(void* scratch) {
   return static_cast<float4*>(scratch) + (int64_t{blockIdx.x} * 2 + group) * kTileVectors + threadIdx.x % kWarpgroup;
 }
 
-// What one warpgroup does of a unit in a phase: chains, their sum, and what the sink does with it. `pass_turn` is called
-// when the last products have been issued.
+// What one warpgroup does of a unit in a phase: chains, their sum, and what the sink does with it. `pass_turn` is
+// called when the last products have been issued.
 //   sink.begin(unit, d)            may add a first addend to the first piece
 //   sink.keep(unit, d, scratch)    takes the sum of the pieces so far
 //   sink.resume(unit, d, scratch)  adds it to the next piece
@@ -123,8 +123,8 @@ __device__ __forceinline__ void finish_unit(const Sink& sink, const Unit& unit, 
   for (int32_t first = 0; first < steps;) {
     const bool last = steps - first <= kChainSteps;
     multiply_tile<numerics::Bf16, kTransposedA, kTransposedB>(d, ring, at, stages, ProductConfig::kStageBytes, 0,
-                                                              ProductConfig::kBytesA, last ? steps - first : kChainSteps,
-                                                              [&] {
+                                                              ProductConfig::kBytesA,
+                                                              last ? steps - first : kChainSteps, [&] {
                                                                 if (last) pass_turn();
                                                               });
     if constexpr (kProduct == Product::kWeight) {
