@@ -9,54 +9,13 @@
 
 #include "arrays.h"
 #include "bench/record.h"
+#include "bench/report/page.h"
 #include "command.h"
 #include "terminal.h"
 
 namespace isobit::cli {
 
-void require_ok(isobit_status status) {
-  if (status != ISOBIT_OK) throw std::runtime_error(isobit_last_error());
-}
-
 namespace {
-
-const std::vector<BenchOperator>& operators() {
-  static const std::vector<BenchOperator> rows = {
-      {"linear_logp_forward",
-       "linear_logp",
-       {"N", "H", "V"},
-       {{"N", 64}, {"H", 1024}, {"V", 8192}},
-       make_linear_logp_forward,
-       linear_logp_forward_figures},
-      {"linear_logp_forward_backward",
-       "linear_logp_backward",
-       {"N", "H", "V"},
-       {{"N", 64}, {"H", 512}, {"V", 4096}},
-       make_linear_logp_forward_backward,
-       linear_logp_backward_figures},
-      {"geglu_forward", "geglu", {"rows", "cols"}, {{"rows", 256}, {"cols", 11008}}, make_geglu_forward},
-      {"geglu_backward", "geglu", {"rows", "cols"}, {{"rows", 256}, {"cols", 11008}}, make_geglu_backward},
-      {"nvfp4_quantize",
-       "nvfp4_quantize",
-       {"M", "K"},
-       {{"M", 784}, {"K", 2048}},
-       make_nvfp4_quantize,
-       nvfp4_quantize_figures},
-      {"nvfp4_geglu",
-       "nvfp4_geglu",
-       {"M", "K", "I"},
-       {{"M", 64}, {"K", 1024}, {"I", 1024}},
-       make_nvfp4_geglu,
-       nvfp4_geglu_figures},
-      {"nvfp4_linear",
-       "nvfp4_linear",
-       {"M", "N", "K"},
-       {{"M", 64}, {"N", 1024}, {"K", 1024}},
-       make_nvfp4_linear,
-       nvfp4_linear_figures},
-  };
-  return rows;
-}
 
 struct Request {
   std::string op;
@@ -68,7 +27,9 @@ struct Request {
   int threads = 0;
   int device = 0;
   uint64_t seed = 1;
-  std::string output;  // append JSON lines here too
+  std::string output;             // append JSON lines here too
+  std::vector<std::string> from;  // draw these files instead of a run
+  std::string report, plots;
   bool json = false;
   bool quiet = false;
 };
@@ -119,8 +80,25 @@ BenchRecord measure(const Request& request, const BenchOperator& row, const Benc
           command_of(request, row, c)};
 }
 
+void draw(const Request& request, const ResultLines& results) {
+  if (!request.report.empty()) write_page(request.report, results);
+  if (!request.plots.empty()) write_plots(request.plots, results);
+}
+
+int draw_files(const Request& request) {
+  if (request.report.empty() && request.plots.empty()) {
+    throw std::invalid_argument("--from: expected --report FILE.html or --svg FOLDER beside it");
+  }
+  ResultLines results;
+  for (const std::string& path : request.from) results.add_file(path);
+  draw(request, results);
+  return kOk;
+}
+
 int run(const Request& request) {
-  const auto row = std::find_if(operators().begin(), operators().end(),
+  if (!request.from.empty()) return draw_files(request);
+  if (request.op.empty()) throw std::invalid_argument("op: expected an operator to time, or --from");
+  const auto row = std::find_if(bench_operators().begin(), bench_operators().end(),
                                 [&](const BenchOperator& candidate) { return request.op == candidate.name; });
   const std::vector<BenchCase> cases = cases_of(request, *row);
   if (cases.empty()) {
@@ -135,11 +113,14 @@ int run(const Request& request) {
   const bool table_wanted = stdout_is_terminal() && !request.json;
   Table table(table_header());
   Progress progress(request.quiet);
+  ResultLines results;
   for (size_t i = 0; i < cases.size(); ++i) {
     progress.show(shape_text(cases[i].shape, row->letters), static_cast<long>(i), static_cast<long>(cases.size()));
     const BenchRecord record = measure(request, *row, cases[i]);
     progress.clear();
-    const std::string line = to_json(record).dump();
+    const nlohmann::ordered_json object = to_json(record);
+    const std::string line = object.dump();
+    results.add("run", object);
     if (file.is_open()) file << line << '\n' << std::flush;
     if (table_wanted) {
       table.add(table_row(record));
@@ -149,6 +130,7 @@ int run(const Request& request) {
     }
   }
   if (table_wanted) fmt::print("{}", table.text());
+  draw(request, results);
   return kOk;
 }
 
@@ -157,8 +139,8 @@ int run(const Request& request) {
 std::function<int()> set_up_bench(CLI::App& app) {
   const auto request = std::make_shared<Request>();
   std::vector<std::string> names;
-  for (const BenchOperator& row : operators()) names.emplace_back(row.name);
-  app.add_option("op", request->op, "Operator to time")->required()->check(CLI::IsMember(names));
+  for (const BenchOperator& row : bench_operators()) names.emplace_back(row.name);
+  app.add_option("op", request->op, "Operator to time")->check(CLI::IsMember(names));
   app.add_option("--kernel", request->kernel, "One row of `isobit list`, or all; every usable row by default");
   app.add_option("--shape", request->shape, "Sizes, for example N=1,64 H=4096 V=151936 or M=784:968:32");
   app.add_flag("--figures", request->figures, "The shapes of the operator's page instead of --shape");
@@ -172,6 +154,10 @@ std::function<int()> set_up_bench(CLI::App& app) {
   app.add_option("--device", request->device, "CUDA device")->capture_default_str();
   app.add_option("--seed", request->seed, "Seed of the random operands")->capture_default_str();
   app.add_option("--output", request->output, "Append JSON lines to this file as well");
+  app.add_option("--report", request->report,
+                 "Write a page with tables and plots of the lines: FILE.html, no requests");
+  app.add_option("--svg", request->plots, "Write every plot as a file of its own into this folder");
+  app.add_option("--from", request->from, "Draw these files of JSON lines instead of timing anything");
   app.add_flag("--json", request->json, "JSON lines on a terminal too");
   app.add_flag("--quiet", request->quiet, "No progress on stderr");
   app.footer("Example: isobit bench linear_logp_forward --kernel cpu --shape N=1,64 H=1024 V=8192 --output cpu.jsonl");

@@ -1,4 +1,4 @@
-// How an operator is timed. A new operator is one function that makes a Workload and one line in bench.cpp's table.
+// How an operator is timed. A new operator is one function that makes a Workload and one line in operators.cpp's table.
 #pragma once
 
 #include <isobit/isobit.h>
@@ -41,6 +41,8 @@ struct BenchOperator {
   std::unique_ptr<Workload> (*make)(const BenchCase& bench_case);
   std::vector<Shape> (*figures)(isobit_device_type device) = nullptr;  // what --figures runs; null: the defaults
 };
+
+const std::vector<BenchOperator>& bench_operators();
 
 // Throws std::runtime_error with the library's message unless the status is ISOBIT_OK.
 void require_ok(isobit_status status);
