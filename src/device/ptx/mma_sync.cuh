@@ -17,6 +17,14 @@ __device__ __forceinline__ void load_matrix_x4(uint32_t (&r)[4], uint32_t shared
                : "memory");
 }
 
+// The same, each matrix transposed.
+__device__ __forceinline__ void load_matrix_x4_transposed(uint32_t (&r)[4], uint32_t shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared)
+               : "memory");
+}
+
 // d += a b for a 16x16 row-major A and a 16x8 column-major B (PTX ISA 9.7.14.5.8); d: four accumulators in registers.
 // Format: numerics::Bf16 or Fp16.
 template <class Format>

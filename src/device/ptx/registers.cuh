@@ -13,4 +13,10 @@ __device__ __forceinline__ void claim_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// The same value, but nothing that depends on it is computed ahead of this place and kept in registers.
+__device__ __forceinline__ int32_t not_ahead(int32_t value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 }  // namespace isobit::device::ptx

@@ -10,13 +10,25 @@
 namespace isobit::linear_logp {
 namespace {
 
+constexpr const char* kOp = "linear_logp_backward";
+
+// Elsewhere than on SM90 nobody has measured the tensor-core rule: dispatch.cpp.
+constexpr const char* kUnmeasured = "linear_logp_backward/sm80-unmeasured/0";
+
 constexpr Kernel<BackwardParams> kTable[] = {
-    {.info = {"linear_logp_backward", "sm90", "90a", kBackwardContract, ISOBIT_CUDA, 90, 90, kBuiltWithCuda},
+    {.info = {kOp, "sm90", "90a", kBackwardContract, ISOBIT_CUDA, 90, 90, kBuiltWithCuda},
      .takes = cuda::takes_backward_sm90,
      .run = cuda::run_backward_sm90,
      .workspace = cuda::backward_workspace_sm90},
-    {.info = {"linear_logp_backward", "cpu", "x86-64-v3, x86-64-v4, aarch64", kBackwardContract, ISOBIT_CPU, 0, 0,
-              true},
+    {.info = {kOp, "sm80", "90", kBackwardContract, ISOBIT_CUDA, 90, 90, kBuiltWithCuda},
+     .takes = cuda::takes_backward_sm80,
+     .run = cuda::run_backward_sm80,
+     .workspace = cuda::backward_workspace_sm80},
+    {.info = {kOp, "sm80", "80, 86, 89, 100, 103, 110, 120, 121", kUnmeasured, ISOBIT_CUDA, 80, 121, kBuiltWithCuda},
+     .takes = cuda::takes_backward_sm80,
+     .run = cuda::run_backward_sm80,
+     .workspace = cuda::backward_workspace_sm80},
+    {.info = {kOp, "cpu", "x86-64-v3, x86-64-v4, aarch64", kBackwardContract, ISOBIT_CPU, 0, 0, true},
      .takes = cpu::takes_backward,
      .run = cpu::run_backward,
      .workspace = cpu::backward_workspace},

@@ -15,7 +15,8 @@ constexpr size_t kRecommendedLimit = size_t{1} << 30;
 Params saving_params(const BackwardParams& p, void* saved, void* workspace, size_t bytes) {
   Params forward = p.forward;
   forward.purpose = Purpose::kWhole;
-  forward.wants_entropy = forward.wants_entropy || p.wants_entropy_gradient;
+  // A pass that saves does not know whether the backward pass will want q; a query does not know which pass it is for.
+  forward.wants_entropy = forward.wants_entropy || p.wants_entropy_gradient || p.purpose != BackwardPurpose::kWhole;
   forward.saves = true;
   forward.finds_lead = !p.subtract_p;
   forward.saved = saved;

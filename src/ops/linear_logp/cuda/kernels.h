@@ -18,6 +18,9 @@ Status run_sm80(const Params& p, void* stream);
 WorkspaceBytes workspace(const Params& p);
 
 // The backward pass.
+Status takes_backward_sm80(const BackwardParams& p, const DeviceProperties& device);
+Status run_backward_sm80(const BackwardParams& p, void* stream);
+WorkspaceBytes backward_workspace_sm80(const BackwardParams& p);
 Status takes_backward_sm90(const BackwardParams& p, const DeviceProperties& device);
 Status run_backward_sm90(const BackwardParams& p, void* stream);
 WorkspaceBytes backward_workspace_sm90(const BackwardParams& p);

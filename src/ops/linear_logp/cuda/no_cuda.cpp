@@ -12,6 +12,9 @@ Status takes_sm90(const Params&, const DeviceProperties&) { return not_built(); 
 Status run_sm90(const Params&, void*) { return not_built(); }
 Status takes_sm80(const Params&, const DeviceProperties&) { return not_built(); }
 Status run_sm80(const Params&, void*) { return not_built(); }
+Status takes_backward_sm80(const BackwardParams&, const DeviceProperties&) { return not_built(); }
+Status run_backward_sm80(const BackwardParams&, void*) { return not_built(); }
+WorkspaceBytes backward_workspace_sm80(const BackwardParams&) { return {}; }
 Status takes_backward_sm90(const BackwardParams&, const DeviceProperties&) { return not_built(); }
 Status run_backward_sm90(const BackwardParams&, void*) { return not_built(); }
 WorkspaceBytes backward_workspace_sm90(const BackwardParams&) { return {}; }

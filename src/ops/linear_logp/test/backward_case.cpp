@@ -97,8 +97,13 @@ void BackwardCall::put_inputs(const BackwardCase& c) {
   args.forward.vocab_size = shape.vocab;
   args.forward.weight.shape[0] = shape.vocab + c.padding;
   if (!bias.empty()) args.forward.bias.shape[0] = shape.vocab + c.padding;
-  put(&args.forward.hidden, p.hidden);
-  put(&args.forward.weight, weight);
+  const auto put_operand = [&](isobit_tensor* view, std::vector<uint16_t> values) {
+    if (c.misaligned) values.insert(values.begin(), 0x7FFF);
+    put(view, values);
+    if (c.misaligned) view->data = static_cast<uint16_t*>(view->data) + 1;
+  };
+  put_operand(&args.forward.hidden, p.hidden);
+  put_operand(&args.forward.weight, weight);
   put(&args.forward.bias, bias);
   put(&args.forward.target, p.target);
   put(&args.forward.temperature, p.temperature);

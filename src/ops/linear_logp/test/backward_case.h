@@ -19,6 +19,7 @@ struct BackwardCase {
   bool accumulate = false;
   int64_t padding = 0;           // rows of weight beyond V
   int64_t weight_margin = 0;     // elements between rows of d_weight
+  bool misaligned = false;       // hidden and weight start 2 bytes beyond a multiple of 16
   bool forward_outputs = false;  // logp, lse and entropy as well
 };
 

@@ -51,21 +51,25 @@ void expect_equal(const BackwardBytes& expected, const BackwardBytes& found, con
   compare("d_bias", expected.d_bias, found.d_bias);
 }
 
-void compare(const BackwardCase& c, const BackwardOptions& options, ptx::Schedule schedule = ptx::Schedule::kRandom) {
+void compare(const BackwardCase& c, const BackwardOptions& options, ptx::Schedule schedule = ptx::Schedule::kRandom,
+             bool check_races = true) {
   const BackwardBytes expected = run_backward_on_cpu(c, options);
-  ptx::EmulatedRuntime device(kFolder, {.multiprocessors = 3, .machine = {.schedule = schedule, .check_races = true}});
+  ptx::EmulatedRuntime device(kFolder,
+                              {.multiprocessors = 3, .machine = {.schedule = schedule, .check_races = check_races}});
   const ScopedRuntime scope(&device);
   EmulatedPlace place(&device);
   const BackwardBytes found = run_backward(c, &place, options);
   EXPECT_TRUE(device.report().ok()) << device.report().text();
-  expect_equal(expected, found, options.kernel);
+  expect_equal(expected, found,
+               std::string(options.kernel) + ", N " + std::to_string(c.problem.shape.rows) + ", H " +
+                   std::to_string(c.problem.shape.width) + (options.saves ? ", saved" : ""));
 }
 
-void expect_shards(const BackwardCase& c, const std::vector<int64_t>& cuts) {
+void expect_shards(const BackwardCase& c, const std::vector<int64_t>& cuts, const char* kernel) {
   ptx::EmulatedRuntime device(kFolder, {.multiprocessors = 3, .machine = {.check_races = true}});
   const ScopedRuntime scope(&device);
   EmulatedPlace place(&device);
-  const ShardedBytes found = run_backward_shards(c, cuts, &place, "sm90");
+  const ShardedBytes found = run_backward_shards(c, cuts, &place, kernel);
   EXPECT_TRUE(device.report().ok()) << device.report().text();
   const ShardedBytes expected = run_backward_shards_on_cpu(c, cuts);
   EXPECT_TRUE(expected.saved == found.saved);
@@ -74,29 +78,37 @@ void expect_shards(const BackwardCase& c, const std::vector<int64_t>& cuts) {
   expect_equal(run_backward_on_cpu(c, {.subtract_p = 1}), found.merged, "one call");
 }
 
-constexpr BackwardOptions kSm90 = {.kernel = "sm90"};
-constexpr BackwardOptions kSubtractP = {.kernel = "sm90", .subtract_p = 1};
+// By kernel.
+class LinearLogpBackwardEmulated : public testing::TestWithParam<std::string> {
+ protected:
+  const std::string name = GetParam();
+  const char* const kernel = name.c_str();
+  const BackwardOptions usual = {.kernel = kernel};
+  const BackwardOptions subtracting_p = {.kernel = kernel, .subtract_p = 1};
+};
+INSTANTIATE_TEST_SUITE_P(Kernels, LinearLogpBackwardEmulated, testing::Values(std::string("sm90"), std::string("sm80")),
+                         [](const auto& instance) { return instance.param; });
 
-TEST(LinearLogpBackwardEmulated, FrozenBytes) {
+TEST_P(LinearLogpBackwardEmulated, FrozenBytes) {
   for (const FrozenBackwardCase& frozen : frozen_backward_cases().first(3)) {
     ptx::EmulatedRuntime device(kFolder, {.multiprocessors = 3});
     const ScopedRuntime scope(&device);
     EmulatedPlace place(&device);
-    EXPECT_EQ(hash_gradients(run_backward(frozen_backward_case(frozen), &place, kSm90)), frozen.whole) << frozen.name;
+    EXPECT_EQ(hash_gradients(run_backward(frozen_backward_case(frozen), &place, usual)), frozen.whole) << frozen.name;
   }
 }
 
 // One of everything: segments that are no multiple of 8, several tiles each way, rows of every kind.
-TEST(LinearLogpBackwardEmulated, PlainCall) {
+TEST_P(LinearLogpBackwardEmulated, PlainCall) {
   for (const ptx::Schedule schedule : {ptx::Schedule::kLazy, ptx::Schedule::kRandom}) {
-    compare(random_case({130, 72, 400}, 1), kSm90, schedule);
+    compare(random_case({130, 72, 400}, 1), usual, schedule);
   }
-  compare(random_case({9, 200, 700}, 2), kSm90);
-  compare(random_case({20, 64, 300}, 11), kSubtractP);
+  compare(random_case({9, 200, 700}, 2), usual);
+  compare(random_case({20, 64, 300}, 11), subtracting_p);
 }
 
 // Targets far above everything else: 1 - p is the others' share. Few rows and many, one target and several.
-TEST(LinearLogpBackwardEmulated, ConfidentRows) {
+TEST_P(LinearLogpBackwardEmulated, ConfidentRows) {
   for (const Shape& shape : {Shape{20, 64, 450}, Shape{66, 64, 450, 2}}) {
     BackwardCase c = random_case(shape, 12);
     for (int64_t n = 0; n < shape.rows; ++n) {
@@ -104,13 +116,13 @@ TEST(LinearLogpBackwardEmulated, ConfidentRows) {
       if (id < 0 || id >= shape.vocab || n % 3 != 0) continue;
       for (int64_t k = 0; k < 64; ++k) c.problem.set_weight(id, k, 0.4f * c.problem.hidden_at(n, k));
     }
-    compare(c, kSm90);
+    compare(c, usual);
     for (int64_t v = 0; v < shape.vocab; ++v) c.problem.bias.push_back(0.01f * static_cast<float>(v % 301 - 150));
-    compare(c, {.kernel = "sm90", .saves = true});
+    compare(c, {.kernel = kernel, .saves = true});
   }
 }
 
-TEST(LinearLogpBackwardEmulated, Options) {
+TEST_P(LinearLogpBackwardEmulated, Options) {
   BackwardCase c = random_case({37, 64, 403, 3}, 3, 6.0f);
   c.d_entropy = c.d_lse;
   for (int64_t v = 0; v < 403; ++v) c.problem.bias.push_back(0.01f * static_cast<float>(v % 301 - 150));
@@ -119,86 +131,113 @@ TEST(LinearLogpBackwardEmulated, Options) {
   c.bias_dtype = ISOBIT_FP32;
   c.forward_outputs = true;
   c.padding = 3;
-  compare(c, kSm90);
+  compare(c, usual);
   c.accumulate = true;
   c.hidden_dtype = ISOBIT_FP32;
-  compare(c, {.kernel = "sm90", .minimum = true, .saves = true});
+  compare(c, {.kernel = kernel, .minimum = true, .saves = true});
 }
 
-TEST(LinearLogpBackwardEmulated, EntropyInPlainTiles) {
+TEST_P(LinearLogpBackwardEmulated, EntropyInPlainTiles) {
   BackwardCase c = random_case({130, 64, 3200}, 4);
   c.d_entropy = c.d_lse;
   c.weight_dtype = ISOBIT_BF16;
-  compare(c, kSm90);
+  compare(c, usual);
 }
 
 // Rows of d_weight that start anywhere, widths that are odd, gradients that are not wanted.
-TEST(LinearLogpBackwardEmulated, Layouts) {
+TEST_P(LinearLogpBackwardEmulated, Layouts) {
   BackwardCase c = random_case({20, 40, 300}, 5);
   c.weight_margin = 1;
-  compare(c, kSm90);
+  compare(c, usual);
   c.weight_dtype = ISOBIT_BF16;
   c.bias_dtype = ISOBIT_NONE;
   c.hidden_dtype = ISOBIT_NONE;
-  compare(c, kSm90);
+  compare(c, usual);
   c.weight_dtype = ISOBIT_NONE;
   c.hidden_dtype = ISOBIT_FP32;
-  compare(c, kSm90);
+  compare(c, usual);
 }
 
-TEST(LinearLogpBackwardEmulated, SpecialRows) {
+TEST_P(LinearLogpBackwardEmulated, SpecialRows) {
   BackwardCase c = random_case({12, 64, 330}, 6);
   c.problem.set_hidden(3, 3, NAN);   // an ignored row
   c.problem.set_hidden(11, 3, NAN);  // a target outside the vocabulary
-  compare(c, kSm90);
+  compare(c, usual);
   c.problem.set_hidden(5, 3, INFINITY);
-  compare(c, kSm90);
+  compare(c, usual);
   c.problem.set_hidden(5, 3, 1e6f);
-  compare(c, kSm90);
+  compare(c, usual);
 }
 
-TEST(LinearLogpBackwardEmulated, NoValidRow) {
+TEST_P(LinearLogpBackwardEmulated, NoValidRow) {
   BackwardCase c = random_case({6, 64, 300}, 7);
   for (int64_t& target : c.problem.target) target = -100;
-  compare(c, kSm90);
+  compare(c, usual);
   c.accumulate = true;
-  compare(c, kSm90);
+  compare(c, usual);
   BackwardCase none = random_case({0, 64, 300}, 8);
-  compare(none, kSm90);
+  compare(none, usual);
   none.accumulate = true;
-  compare(none, kSm90);
+  compare(none, usual);
+}
+
+// A record holds q whether or not the call that saves it wants the entropy.
+TEST_P(LinearLogpBackwardEmulated, EntropyOfASavedPass) {
+  BackwardCase c = random_case({12, 16, 60}, 20);
+  c.d_entropy = c.d_lse;
+  compare(c, {.kernel = kernel, .saves = true});
+}
+
+// What the copy engine of SM90 cannot take: rows that start anywhere, from plain loads where they are not aligned.
+TEST(LinearLogpBackwardEmulatedSm80, OddWidthsAndAddresses) {
+  const BackwardOptions options = {.kernel = "sm80"};
+  BackwardCase odd = random_case({40, 33, 300}, 21);
+  odd.d_entropy = odd.d_lse;
+  for (int64_t v = 0; v < 300; ++v) odd.problem.bias.push_back(0.01f * static_cast<float>(v % 301 - 150));
+  odd.bias_dtype = ISOBIT_FP32;
+  compare(odd, options);
+  odd.accumulate = true;
+  compare(odd, {.kernel = "sm80", .minimum = true, .saves = true});
+  compare(random_case({9, 1153, 40}, 22), options);
+  BackwardCase misaligned = random_case({20, 40, 200}, 23);
+  misaligned.misaligned = true;
+  compare(misaligned, options);
+  BackwardCase aligned_rows = random_case({20, 40, 200}, 24);  // but H is no multiple of 8
+  aligned_rows.problem.shape.width = 37;
+  compare(aligned_rows, options);
 }
 
 // States, records, parts, rows of d_weight and the merged d_hidden are the CPU's, and the merged ones those of one
 // call: nodes of several sizes, segments without ids, a shard that is one segment. Rows in fours: no padding in the
 // record.
-TEST(LinearLogpBackwardEmulated, Shards) {
+TEST_P(LinearLogpBackwardEmulated, Shards) {
   BackwardCase c = random_case({72, 40, 400}, 13);
   c.forward_outputs = true;
   c.hidden_dtype = ISOBIT_FP32;
   for (int64_t v = 0; v < 400; ++v) c.problem.bias.push_back(0.01f * static_cast<float>(v % 301 - 150));
   c.bias_dtype = ISOBIT_BF16;
   for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{0, 200, 400}, {0, 25, 175, 400}}) {
-    expect_shards(c, cuts);
+    expect_shards(c, cuts, kernel);
   }
   BackwardCase odd = random_case({12, 16, 17, 2}, 14);
   odd.forward_outputs = true;
   odd.d_entropy = odd.d_lse;
-  expect_shards(odd, {0, 4, 10, 17});
+  expect_shards(odd, {0, 4, 10, 17}, kernel);
 }
 
 // More than 8,192 ids in a segment, and more than 8,192 valid rows: sums of pieces.
-TEST(LinearLogpBackwardEmulated, PiecesOfIds) {
+TEST_P(LinearLogpBackwardEmulated, PiecesOfIds) {
   BackwardCase c = random_case({2, 16, 131072 + 1000}, 9);
   c.weight_dtype = ISOBIT_NONE;
-  compare(c, kSubtractP, ptx::Schedule::kEager);
+  compare(c, subtracting_p, ptx::Schedule::kEager, false);  // barriers of one piece are those of the other tests
 }
 
-TEST(LinearLogpBackwardEmulated, PiecesOfRows) {
+TEST_P(LinearLogpBackwardEmulated, PiecesOfRows) {
   BackwardCase c = random_case({8300, 8, 17}, 10);
   for (int64_t n = 0; n < 8300; ++n) c.problem.target[static_cast<size_t>(n)] = n == 77 ? -100 : n % 17;
   c.accumulate = true;
-  compare(c, kSubtractP, ptx::Schedule::kEager);
+  c.hidden_dtype = ISOBIT_NONE;
+  compare(c, subtracting_p, ptx::Schedule::kEager);
 }
 
 }  // namespace

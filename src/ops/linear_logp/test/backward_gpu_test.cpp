@@ -51,10 +51,23 @@ void expect_equal(const BackwardBytes& expected, const BackwardBytes& found) {
   EXPECT_TRUE(expected.entropy == found.entropy);
 }
 
-void compare(const BackwardCase& c, const BackwardOptions& options = {}) {
-  Gpu gpu;
-  expect_equal(run_backward_on_cpu(c, options), run_backward(c, &gpu, options));
-}
+// By kernel.
+class LinearLogpBackwardGpu : public testing::TestWithParam<std::string> {
+ protected:
+  BackwardOptions on_gpu(BackwardOptions options) const {
+    options.kernel = name_.c_str();
+    return options;
+  }
+  void compare(const BackwardCase& c, const BackwardOptions& options = {}) const {
+    Gpu gpu;
+    expect_equal(run_backward_on_cpu(c, options), run_backward(c, &gpu, on_gpu(options)));
+  }
+
+ private:
+  const std::string name_ = GetParam();
+};
+INSTANTIATE_TEST_SUITE_P(Kernels, LinearLogpBackwardGpu, testing::Values(std::string("sm90"), std::string("sm80")),
+                         [](const auto& instance) { return instance.param; });
 
 BackwardCase with_everything(const Shape& shape, uint64_t seed) {
   BackwardCase c = random_case(shape, seed, 6.0f);
@@ -70,7 +83,7 @@ BackwardCase with_everything(const Shape& shape, uint64_t seed) {
   return c;
 }
 
-TEST(LinearLogpBackwardGpu, BytesOfTheCpu) {
+TEST_P(LinearLogpBackwardGpu, BytesOfTheCpu) {
   compare(random_case({150, 72, 1500}, 1));
   compare(random_case({300, 512, 4096}, 2));
   compare(random_case({33, 264, 3001}, 3));
@@ -79,18 +92,18 @@ TEST(LinearLogpBackwardGpu, BytesOfTheCpu) {
   compare(c);
 }
 
-TEST(LinearLogpBackwardGpu, FrozenBytes) {
+TEST_P(LinearLogpBackwardGpu, FrozenBytes) {
   for (const FrozenBackwardCase& frozen : frozen_backward_cases()) {
     const BackwardCase c = frozen_backward_case(frozen);
     Gpu gpu;
-    EXPECT_EQ(hash_gradients(run_backward(c, &gpu)), frozen.whole) << frozen.name;
-    EXPECT_EQ(hash_gradients(run_backward(c, &gpu, {.minimum = true, .saves = true, .subtract_p = 1})),
+    EXPECT_EQ(hash_gradients(run_backward(c, &gpu, on_gpu({}))), frozen.whole) << frozen.name;
+    EXPECT_EQ(hash_gradients(run_backward(c, &gpu, on_gpu({.minimum = true, .saves = true, .subtract_p = 1}))),
               frozen.subtract_p)
         << frozen.name;
   }
 }
 
-TEST(LinearLogpBackwardGpu, Options) {
+TEST_P(LinearLogpBackwardGpu, Options) {
   BackwardCase c = with_everything({137, 192, 1403, 3}, 5);
   compare(c);
   c.accumulate = true;
@@ -98,7 +111,21 @@ TEST(LinearLogpBackwardGpu, Options) {
   compare(c, {.minimum = true, .saves = true});
 }
 
-TEST(LinearLogpBackwardGpu, Pieces) {
+// What the copy engine of SM90 cannot take, and who takes it.
+TEST(LinearLogpBackwardGpuDispatch, OddWidthsAndAddresses) {
+  const auto compare_choice = [](const BackwardCase& c) {
+    Gpu gpu;
+    expect_equal(run_backward_on_cpu(c), run_backward(c, &gpu));
+  };
+  compare_choice(random_case({150, 33, 1500}, 13));
+  compare_choice(random_case({40, 1153, 700}, 14));
+  compare_choice(with_everything({137, 45, 1403, 3}, 15));
+  BackwardCase misaligned = random_case({150, 72, 1500}, 16);
+  misaligned.misaligned = true;
+  compare_choice(misaligned);
+}
+
+TEST_P(LinearLogpBackwardGpu, Pieces) {
   compare(random_case({5, 64, 131072 + 1000}, 6));
   BackwardCase c = random_case({10500, 16, 100}, 7);
   compare(c);
@@ -107,7 +134,7 @@ TEST(LinearLogpBackwardGpu, Pieces) {
 }
 
 // Ignored and invalid rows full of NaN, a row that NaN spoils, no valid row, no row.
-TEST(LinearLogpBackwardGpu, SpecialRows) {
+TEST_P(LinearLogpBackwardGpu, SpecialRows) {
   BackwardCase c = random_case({150, 64, 1330}, 10);
   for (const int64_t row : {int64_t{3}, int64_t{11}, int64_t{5}}) c.problem.set_hidden(row, 3, NAN);
   compare(c);
@@ -117,21 +144,21 @@ TEST(LinearLogpBackwardGpu, SpecialRows) {
 }
 
 // One value for all rows, as a mean's gradient comes from autograd.
-TEST(LinearLogpBackwardGpu, ExpandedUpstream) {
+TEST_P(LinearLogpBackwardGpu, ExpandedUpstream) {
   const BackwardCase c = random_case({150, 64, 1330, 2}, 12);
   Gpu gpu;
   const std::unique_ptr<Place> host = host_place();
-  const auto run = [&](Place* place) {
-    BackwardCall call(c, place, {});
+  const auto run = [&](Place* place, const BackwardOptions& options) {
+    BackwardCall call(c, place, options);
     call.args.d_logp.stride[0] = call.args.d_logp.stride[1] = call.args.d_lse.stride[0] = 0;
     EXPECT_EQ(isobit_linear_logp_backward(&call.args, nullptr), ISOBIT_OK) << isobit_last_error();
     return call.fetch();
   };
-  expect_equal(run(host.get()), run(&gpu));
+  expect_equal(run(host.get(), {}), run(&gpu, on_gpu({})));
 }
 
 // States, records, parts and gradients of shards are the CPU's and, merged, those of one call.
-TEST(LinearLogpBackwardGpu, Shards) {
+TEST_P(LinearLogpBackwardGpu, Shards) {
   BackwardCase c = random_case({300, 264, 8000}, 9);
   c.forward_outputs = true;
   for (int64_t v = 0; v < 8000; ++v) c.problem.bias.push_back(0.01f * static_cast<float>(v % 301 - 150));
@@ -140,7 +167,7 @@ TEST(LinearLogpBackwardGpu, Shards) {
   for (const std::vector<int64_t>& cuts :
        {std::vector<int64_t>{0, 8000}, {0, 4000, 8000}, {0, 2000, 4000, 6000, 8000}, {0, 500, 3500, 8000}}) {
     Gpu gpu;
-    const ShardedBytes found = run_backward_shards(c, cuts, &gpu);
+    const ShardedBytes found = run_backward_shards(c, cuts, &gpu, on_gpu({}).kernel);
     const ShardedBytes expected = run_backward_shards_on_cpu(c, cuts);
     EXPECT_TRUE(expected.saved == found.saved);
     EXPECT_TRUE(expected.parts == found.parts);
@@ -150,14 +177,14 @@ TEST(LinearLogpBackwardGpu, Shards) {
 }
 
 // Every plan gives the same bytes, and so does every repetition and the replay of a graph.
-TEST(LinearLogpBackwardGpu, PlansRepetitionsAndGraphs) {
+TEST_P(LinearLogpBackwardGpu, PlansRepetitionsAndGraphs) {
   const BackwardCase c = with_everything({600, 256, 6000, 2}, 8);
   const BackwardBytes expected = run_backward_on_cpu(c);
   cudaStream_t stream = nullptr;
   expect_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   for (const bool minimum : {true, false}) {
     Gpu gpu;
-    BackwardCall call(c, &gpu, {.minimum = minimum});
+    BackwardCall call(c, &gpu, on_gpu({.minimum = minimum}));
     ASSERT_EQ(isobit_linear_logp_backward(&call.args, stream), ISOBIT_OK) << isobit_last_error();
     expect_ok(cudaStreamSynchronize(stream));
     expect_equal(expected, call.fetch());
