@@ -4,7 +4,7 @@
 //   cublas-gemms   the three products alone
 // With --kernels first isobit's time by kernel, on stderr.
 //
-//   linear_logp_bench_backward [--samples 9] [--accumulate] [--kernels] [--date 2026-11-30] [N,H,V ...]
+//   linear_logp_bench_backward [--samples 9] [--accumulate] [--row sm80] [--kernels] [--date 2026-11-30] [N,H,V ...]
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -29,6 +29,7 @@ struct Settings {
   int samples = 9;
   bool accumulate = false;
   bool kernels = false;
+  std::string row = "sm90";  // of the table of kernels
   std::string date = "unknown";
   std::string command;
   std::vector<Shape> shapes;
@@ -169,6 +170,7 @@ class Case {
     args_.d_weight =
         view(d_weight_.get(), settings_.accumulate ? ISOBIT_FP32 : ISOBIT_BF16, shape_.vocab, shape_.width);
     size_t bytes = 0;
+    args_.forward.kernel = settings_.row.c_str();
     require(isobit_linear_logp_backward_workspace(&args_, nullptr, &bytes) == ISOBIT_OK, isobit_last_error());
     require(cudaMalloc(&args_.forward.workspace, bytes), "cudaMalloc");
     args_.forward.workspace_bytes = bytes;
@@ -234,9 +236,8 @@ class Case {
     const auto [n, h, v] = shape_;
     int version = 0;
     cublasGetVersion(cublas_, &version);
-    std::printf(
-        "{\"op\":\"linear_logp_forward_backward\",\"kernel\":\"sm90\",\"outputs\":\"logp,d_hidden,d_weight%s\",",
-        settings_.accumulate ? " (fp32, accumulated)" : "");
+    std::printf("{\"op\":\"linear_logp_forward_backward\",\"kernel\":\"%s\",\"outputs\":\"logp,d_hidden,d_weight%s\",",
+                settings_.row.c_str(), settings_.accumulate ? " (fp32, accumulated)" : "");
     std::printf("\"shape\":{\"N\":%lld,\"H\":%lld,\"V\":%lld},\"dtype\":\"bfloat16\",\"gpu\":\"%s\",\"samples_us\":[",
                 static_cast<long long>(n), static_cast<long long>(h), static_cast<long long>(v), device_.name);
     for (size_t i = 0; i < ours.size(); ++i) std::printf("%s%.1f", i > 0 ? "," : "", ours[i]);
@@ -269,6 +270,8 @@ Settings parse(int argc, char** argv) {
       settings.samples = std::atoi(argv[++i]);
     } else if (std::strcmp(argv[i], "--accumulate") == 0) {
       settings.accumulate = true;
+    } else if (std::strcmp(argv[i], "--row") == 0 && i + 1 < argc) {
+      settings.row = argv[++i];
     } else if (std::strcmp(argv[i], "--kernels") == 0) {
       settings.kernels = true;
     } else if (std::strcmp(argv[i], "--date") == 0 && i + 1 < argc) {
