@@ -214,27 +214,29 @@ WATCHED = {
 # Objects of the build whose machine code is watched, with the architectures and what kernels must contain.
 WATCHED_CODE = {
     "linear_logp": {
-        "cuda": (("90",), ("merge_rows=LDG",)),
-        "sm80": (("80", "90", "120"), ("leaf_kernel=HMMA",)),
-        "sm90": (("90a",), ("tile_kernel=HGMMA,UTMALDG", "stream_kernel=HGMMA,UTMALDG")),
+        "cuda/launch.cu": (("90",), ("merge_rows=LDG",)),
+        "sm80/launch.cu": (("80", "90", "120"), ("leaf_kernel=HMMA",)),
+        "sm80/backward_launch.cu": (("80", "90", "120"), ("product_kernel=HMMA,LDSM",)),
+        "sm90/launch.cu": (("90a",), ("tile_kernel=HGMMA,UTMALDG", "stream_kernel=HGMMA,UTMALDG")),
     },
     "nvfp4_geglu": {
-        "sm100": (("100f", "103a", "110a", "110f"), ("nvfp4_geglu_scaled=UTCOMMA,UTCCP,LDTM,UTMALDG",)),
+        "sm100/launch.cu": (("100f", "103a", "110a", "110f"), ("nvfp4_geglu_scaled=UTCOMMA,UTCCP,LDTM,UTMALDG",)),
     },
     "nvfp4_linear": {
-        "sm100": (("100f", "103a", "110a", "110f"), ("nvfp4_linear_scaled=UTCOMMA,UTCCP,LDTM,UTMALDG",)),
+        "sm100/launch.cu": (("100f", "103a", "110a", "110f"), ("nvfp4_linear_scaled=UTCOMMA,UTCCP,LDTM,UTMALDG",)),
     },
 }
 
 
 def machine_code(result: Result) -> None:
     """No local memory in the kernels of WATCHED_CODE, and the instructions that their pages name."""
-    for room, folders in WATCHED_CODE.items():
-        for folder, (architectures, expected) in folders.items():
+    for room, sources in WATCHED_CODE.items():
+        for source, (architectures, expected) in sources.items():
+            folder = Path(source).parts[0]
             objects = main_build() / "src/ops" / room / "CMakeFiles" / f"isobit_{room}_{folder}.dir"
             options = [f"--arch={a}" for a in architectures] + [f"--expect={text}" for text in expected]
-            command = [PYTHON, "scripts/kernel_sass.py", *options, objects / folder / "launch.cu.o"]
-            result.run(f"machine code {room} {folder}", command)
+            command = [PYTHON, "scripts/kernel_sass.py", *options, objects / f"{source}.o"]
+            result.run(f"machine code {room} {source}", command)
     faulty = subprocess.run([*command, "--plant-fault"], cwd=ROOT, capture_output=True, check=False)
     result.add("a planted local load is found", [] if b"1 LDL" in faulty.stderr else ["it is not"])
 
