@@ -17,14 +17,14 @@ VOCABULARY = 700
 WANT = ("logp", "lse", "entropy")
 
 
-def operands():
+def operands(device: str = "cpu"):
     torch.manual_seed(7)
     hidden, weight = torch.randn(11, 48).bfloat16(), (torch.randn(VOCABULARY, 48) / 7).bfloat16()
-    return hidden, weight, torch.randint(VOCABULARY, (11,)), torch.randn(VOCABULARY)
+    return [t.to(device) for t in (hidden, weight, torch.randint(VOCABULARY, (11,)), torch.randn(VOCABULARY))]
 
 
-def compare(rank: int, edges: tuple[int, ...]) -> None:
-    hidden, weight, target, bias = operands()
+def compare(rank: int, device: str, edges: tuple[int, ...]) -> None:
+    hidden, weight, target, bias = operands(device)
     mine = slice(edges[rank], edges[rank + 1])
     shard = {"first_id": edges[rank], "vocab_size": VOCABULARY, "bias": bias[mine], "want": WANT}
     whole = it.linear_logp(hidden, weight, target, bias=bias, want=WANT)
@@ -40,12 +40,14 @@ def gradients(hidden, weight, bias, call):
     """logp, d_hidden, d_weight and d_bias for upstream gradients that are the same on every rank."""
     a, w, b = (t.clone().requires_grad_() for t in (hidden, weight, bias))
     found = call(a, w, b)
-    sum((getattr(found, name) * torch.linspace(-1, k, 11)).sum() for k, name in enumerate(WANT, 1)).backward()
+    sum(
+        (getattr(found, name) * torch.linspace(-1, k, 11, device=a.device)).sum() for k, name in enumerate(WANT, 1)
+    ).backward()
     return found.logp.detach(), a.grad, w.grad, b.grad
 
 
-def compare_gradients(rank: int) -> None:
-    hidden, weight, target, bias = operands()
+def compare_gradients(rank: int, device: str) -> None:
+    hidden, weight, target, bias = operands(device)
     weight, target, bias = weight[:640], target % 640, bias[:640]
     mine = slice(320 * rank, 320 * rank + 320)
     whole = gradients(hidden, weight, bias, lambda a, w, b: it.linear_logp(a, w, target, bias=b, want=WANT))
@@ -70,16 +72,22 @@ def verls(rank: int, hidden, weight, target, mine) -> None:
     assert same_bits(a.grad, b.grad if rank == 0 else torch.zeros_like(b.grad))
 
 
-def worker(rank: int, ranks: int, store: str) -> None:
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
+def worker(rank: int, ranks: int, store: str, kind: str) -> None:
+    """On a GPU a rank has one of its own, and NCCL carries the states."""
+    device = "cpu" if kind == "cpu" else f"cuda:{rank}"
+    if kind == "cuda":
+        torch.cuda.set_device(rank)
+    backend = "gloo" if kind == "cpu" else "nccl"
+    dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=ranks)
     for edges in ((0, 350, 700), (0, 131, 700), (0, 0, 700)):
-        compare(rank, edges)
-    compare_gradients(rank)
+        compare(rank, device, edges)
+    compare_gradients(rank, device)
     dist.destroy_process_group()
 
 
-def test_two_ranks_give_the_bytes_of_one(tmp_path):
-    mp.spawn(worker, (2, tmp_path / "store"), nprocs=2)
+@pytest.mark.parametrize("kind", ["cpu"] + ["cuda"] * (torch.cuda.device_count() > 1))
+def test_two_ranks_give_the_bytes_of_one(tmp_path, kind):
+    mp.spawn(worker, (2, tmp_path / "store", kind), nprocs=2)
 
 
 def test_refusals():
