@@ -169,6 +169,8 @@ TEST(GegluGpu, WideRowsAndManyRows) {
   for (const isobit_dtype dtype : kDtypes) {
     expect_same_everywhere(dtype, {.rows = 2, .columns = (1 << 20) + 3, .padding = 1}, {}, Values::kNormal);
     expect_same_everywhere(dtype, {.rows = 65536, .columns = 8, .padding = 2}, {}, Values::kNormal);
+    // One row, longer than the reach of the prefetch.
+    expect_same_everywhere(dtype, {.rows = 3, .columns = 1 << 20}, {}, Values::kNormal);
     expect_same_everywhere(dtype, {.rows = 262141, .columns = 3, .padding = 1}, {}, Values::kNormal);
   }
 }
