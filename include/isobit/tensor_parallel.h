@@ -5,7 +5,9 @@
  * ranks and any borders, odd ones too. Every rank gets the outputs of every row.
  *
  * A call is one shard pass on each rank, one all-gather of the shards' states and one merge. isobit_tp_state_bytes says
- * how much a rank sends; docs/tensor-parallel.md has the steps of a program, and what has not run on GPUs yet.
+ * how much a rank sends. The backward pass needs nothing of the others for d_weight and d_bias; for d_hidden the ranks
+ * exchange their parts by rows, each adds those of its rows in the contract's tree, and all gather the sums.
+ * docs/tensor-parallel.md has the steps of a program, and what has not run on GPUs yet.
  */
 #ifndef ISOBIT_TENSOR_PARALLEL_H_
 #define ISOBIT_TENSOR_PARALLEL_H_
@@ -58,6 +60,36 @@ ISOBIT_API isobit_status isobit_tp_workspace(const isobit_tp* tp, const isobit_l
  * kernel may. Never allocates or synchronises; may be captured in a CUDA graph. As with every collective, all ranks
  * make the call in the same order, and one that is refused leaves the others waiting on the device. */
 ISOBIT_API isobit_status isobit_tp_linear_logp(const isobit_tp* tp, const isobit_linear_logp_args* args, void* stream);
+
+/* ---- backward --------------------------------------------------------------------------------------------------- */
+
+/* As isobit_tp_create, for forward and backward calls with the shapes, dtypes, options, upstream gradients and d_hidden
+ * of `args`, which must be equal on all ranks; d_weight, d_bias and accumulate are a rank's own affair. With d_hidden
+ * present every rank's borders must be multiples of ceil(V / 16), or V (equal shards for 2, 4, 8 or 16 ranks are, when
+ * V is a multiple of 16): others have no bits in common with one device, and are refused on every rank. forward's
+ * outputs may be absent. */
+ISOBIT_API isobit_status isobit_tp_create_training(void* communicator, const isobit_linear_logp_backward_args* args,
+                                                   int32_t timeout_ms, isobit_tp** tp);
+
+/* Bytes that this rank sends to the others together in a backward call: the parts of d_hidden of the rows that they
+ * add, and its own rows of d_hidden to each; 0 without d_hidden. */
+ISOBIT_API isobit_status isobit_tp_backward_bytes(const isobit_tp* tp, size_t* bytes);
+
+/* Workspace of the two calls below in bytes: the states of all ranks, or the parts of d_hidden, and what the shard
+ * passes need. */
+ISOBIT_API isobit_status isobit_tp_backward_workspace(const isobit_tp* tp, const isobit_linear_logp_backward_args* args,
+                                                      size_t* minimum, size_t* recommended);
+
+/* The forward pass of training: writes forward.logp, lse and entropy (the last must be present) and `saved`, all of
+ * isobit_linear_logp_saved_bytes. subtract_p is 1, as in isobit_linear_logp_save_merge. One all-gather. */
+ISOBIT_API isobit_status isobit_tp_linear_logp_save(const isobit_tp* tp, const isobit_linear_logp_backward_args* args,
+                                                    void* stream);
+
+/* Reads `saved` and writes d_weight and d_bias of this rank's ids and, if present, d_hidden, on every rank that of all
+ * ids; its rows have no gaps between them (stride[0] == H). The bits are those of isobit_linear_logp_backward on one
+ * device. Two collectives with d_hidden, none without. */
+ISOBIT_API isobit_status isobit_tp_linear_logp_backward(const isobit_tp* tp,
+                                                        const isobit_linear_logp_backward_args* args, void* stream);
 
 #ifdef __cplusplus
 }

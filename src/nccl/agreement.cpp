@@ -22,7 +22,11 @@ constexpr const char* kNames[Agreement::kFields] = {"version of isobit",
                                                     "bits of softcap",
                                                     "use_ignore_index",
                                                     "ignore_index",
-                                                    "presence of entropy"};
+                                                    "presence of entropy",
+                                                    "presence of a backward pass",
+                                                    "contract of the backward pass",
+                                                    "upstream gradients (1 d_logp, 2 d_lse, 4 d_entropy)",
+                                                    "dtype of d_hidden"};
 
 long long number(int64_t value) { return static_cast<long long>(value); }
 
@@ -49,17 +53,11 @@ Status check_own(const isobit_linear_logp_args* args) {
   return passed_on(isobit_linear_logp_workspace(args, &bytes, nullptr));
 }
 
-}  // namespace
-
-Status passed_on(isobit_status status) {
-  return status == ISOBIT_OK ? Status() : fail(status, "%s", isobit_last_error());
-}
-
-Status describe(const isobit_linear_logp_args* args, Agreement* mine) {
+// `status` is what the rank itself has against its arguments.
+Status describe_as(Status status, const isobit_linear_logp_args* args, Agreement* mine) {
   *mine = {};
   mine->field[Agreement::kVersion] = isobit_version();
   mine->field[Agreement::kContract] = hash(isobit_linear_logp_contract());
-  const Status status = check_own(args);
   mine->refusal = status.code();
   if (!status.ok()) return status;
   const auto set = [mine](Agreement::Field field, int64_t value) { mine->field[field] = value; };
@@ -81,11 +79,55 @@ Status describe(const isobit_linear_logp_args* args, Agreement* mine) {
   return status;
 }
 
+}  // namespace
+
+Status passed_on(isobit_status status) {
+  return status == ISOBIT_OK ? Status() : fail(status, "%s", isobit_last_error());
+}
+
+Status describe(const isobit_linear_logp_args* args, Agreement* mine) {
+  return describe_as(check_own(args), args, mine);
+}
+
+isobit_linear_logp_args training_forward(const isobit_linear_logp_backward_args& args) {
+  isobit_linear_logp_args forward = args.forward;
+  forward.entropy = forward.target;
+  forward.entropy.dtype = ISOBIT_FP32;
+  forward.entropy.rank = 1;
+  forward.entropy.stride[0] = 1;
+  return forward;
+}
+
+Status describe_training(const isobit_linear_logp_backward_args* args, Agreement* mine) {
+  size_t bytes = 0;
+  Status status = passed_on(isobit_linear_logp_backward_workspace(args, &bytes, nullptr));
+  isobit_linear_logp_args forward = ISOBIT_LINEAR_LOGP_ARGS_INIT;
+  if (status.ok()) {
+    forward = training_forward(*args);
+    status = check_own(&forward);
+  }
+  status = describe_as(status, &forward, mine);
+  if (!status.ok()) return status;
+  mine->field[Agreement::kTraining] = 1;
+  mine->field[Agreement::kBackwardContract] = hash(isobit_linear_logp_backward_contract());
+  mine->field[Agreement::kUpstream] =
+      (present(args->d_logp) ? 1 : 0) + (present(args->d_lse) ? 2 : 0) + (present(args->d_entropy) ? 4 : 0);
+  mine->field[Agreement::kHiddenGradient] = args->d_hidden.dtype;
+  return status;
+}
+
 isobit_linear_logp_args args_of(const Agreement& rank, const isobit_linear_logp_args& args) {
   isobit_linear_logp_args other = args;
   other.first_id = rank.first_id;
   other.weight.shape[0] = rank.count;
   if (present(other.bias)) other.bias.shape[0] = rank.count;
+  return other;
+}
+
+isobit_linear_logp_backward_args args_of(const Agreement& rank, const isobit_linear_logp_backward_args& args) {
+  isobit_linear_logp_backward_args other = args;
+  other.forward = args_of(rank, args.forward);
+  other.d_weight = other.d_bias = {};
   return other;
 }
 
@@ -115,8 +157,8 @@ Status check_agreement(const Agreement* all, int ranks, const isobit_linear_logp
   return fail(ISOBIT_INVALID_ARGUMENT, "ranges of %d ranks: %s", ranks, isobit_last_error());
 }
 
-Status check_unchanged(const Agreement& agreed, const Agreement& call) {
-  for (int f = 0; f < Agreement::kFields; ++f) {
+Status check_unchanged(const Agreement& agreed, const Agreement& call, int fields) {
+  for (int f = 0; f < fields; ++f) {
     if (agreed.field[f] == call.field[f]) continue;
     return refuse(kNames[f], "what the ranks agreed upon", "%lld after %lld", number(call.field[f]),
                   number(agreed.field[f]));

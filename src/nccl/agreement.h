@@ -29,6 +29,10 @@ struct Agreement {
     kUseIgnoreIndex,
     kIgnoreIndex,
     kEntropy,
+    kTraining,  // from here on of backward calls alone
+    kBackwardContract,
+    kUpstream,        // bit 0: d_logp, 1: d_lse, 2: d_entropy
+    kHiddenGradient,  // its dtype
     kFields
   };
   int64_t field[kFields];
@@ -40,14 +44,21 @@ struct Agreement {
 // Reads a rank's arguments; its own refusal stands in the record as well as in the status.
 Status describe(const isobit_linear_logp_args* args, Agreement* mine);
 
+// The same of a group that trains: its states hold the entropy, whatever outputs a call asks for.
+Status describe_training(const isobit_linear_logp_backward_args* args, Agreement* mine);
+
 // The same verdict and line on every rank: each looks at all records in the ranks' order.
 Status check_agreement(const Agreement* all, int ranks, const isobit_linear_logp_args& args);
 
-// A call's arguments against what was agreed at creation.
-Status check_unchanged(const Agreement& agreed, const Agreement& call);
+// A call's arguments against what was agreed at creation: the first `fields` of the record, and the range.
+Status check_unchanged(const Agreement& agreed, const Agreement& call, int fields);
+
+// forward's arguments with the outputs on which a training group's states depend.
+isobit_linear_logp_args training_forward(const isobit_linear_logp_backward_args& args);
 
 // Arguments as another rank has them, as far as the size of its state depends on them.
 isobit_linear_logp_args args_of(const Agreement& rank, const isobit_linear_logp_args& args);
+isobit_linear_logp_backward_args args_of(const Agreement& rank, const isobit_linear_logp_backward_args& args);
 
 // Status of a libisobit call, with its message as this library's.
 Status passed_on(isobit_status status);

@@ -9,24 +9,40 @@ constexpr size_t kAlignment = 256;  // of workspaces; states need 16
 
 }  // namespace
 
-Status Group::create(std::unique_ptr<Transport> transport, const isobit_linear_logp_args* args, int32_t timeout_ms,
-                     std::unique_ptr<Group>* out) {
+Status check_creation(const Transport& transport, int32_t timeout_ms) {
   if (timeout_ms <= 0) return refuse("timeout_ms", "timeout_ms > 0", "%d", timeout_ms);
-  const int count = transport->ranks();
-  if (count > kMaxRanks) return refuse("communicator", "at most 128 ranks", "%d", count);
-  auto group = std::make_unique<Group>();
-  Agreement mine;
-  Status own = describe(args, &mine);
+  if (transport.ranks() <= kMaxRanks) return Status();
+  return refuse("communicator", "at most 128 ranks", "%d", transport.ranks());
+}
+
+Status check_workspace(const isobit_linear_logp_args& args, size_t minimum) {
+  if (args.workspace_bytes < minimum) {
+    return fail(ISOBIT_WORKSPACE_TOO_SMALL, "workspace_bytes: expected %zu or more, got %zu", minimum,
+                args.workspace_bytes);
+  }
+  return minimum == 0 || args.workspace != nullptr ? Status() : refuse("workspace", "a pointer", "null");
+}
+
+Status Group::agree(Status own, Agreement* mine, const isobit_tensor& hidden, int32_t timeout_ms) {
   if (own.ok()) {
-    own = transport->check_device({args->hidden.device_type, args->hidden.device_id});
-    mine.refusal = own.code();
+    own = transport_->check_device({hidden.device_type, hidden.device_id});
+    mine->refusal = own.code();
   }
   char reason[1024] = "";  // a refused rank takes part, so that the others do not wait for it, and says why itself
   if (!own.ok()) std::snprintf(reason, sizeof reason, "%s", last_error());
-  if (Status s = transport->exchange(&mine, group->ranks_, sizeof mine, timeout_ms); !s.ok()) return s;
-  if (!own.ok()) return fail(own.code(), "%s", reason);
-  if (Status s = check_agreement(group->ranks_, count, *args); !s.ok()) return s;
+  if (Status s = transport_->exchange(mine, ranks_, sizeof *mine, timeout_ms, false); !s.ok()) return s;
+  return own.ok() ? own : fail(own.code(), "%s", reason);
+}
+
+Status Group::create(std::unique_ptr<Transport> transport, const isobit_linear_logp_args* args, int32_t timeout_ms,
+                     std::unique_ptr<Group>* out) {
+  if (Status s = check_creation(*transport, timeout_ms); !s.ok()) return s;
+  auto group = std::make_unique<Group>();
   group->transport_ = std::move(transport);
+  Agreement mine;
+  const Status own = describe(args, &mine);
+  if (Status s = group->agree(own, &mine, own.ok() ? args->hidden : isobit_tensor{}, timeout_ms); !s.ok()) return s;
+  if (Status s = check_agreement(group->ranks_, group->transport_->ranks(), *args); !s.ok()) return s;
   if (Status s = group->set_slot_bytes(*args); !s.ok()) return s;
   *out = std::move(group);
   return Status();
@@ -45,7 +61,7 @@ Status Group::set_slot_bytes(const isobit_linear_logp_args& args) {
 Status Group::check_call(const isobit_linear_logp_args* args) const {
   Agreement call;
   if (Status s = describe(args, &call); !s.ok()) return s;
-  if (Status s = check_unchanged(ranks_[transport_->rank()], call); !s.ok()) return s;
+  if (Status s = check_unchanged(mine(), call, Agreement::kTraining); !s.ok()) return s;
   return transport_->check_device({args->hidden.device_type, args->hidden.device_id});
 }
 
@@ -59,28 +75,26 @@ Status Group::workspace(const isobit_linear_logp_args* args, size_t* minimum, si
   return Status();
 }
 
-Status Group::linear_logp(const isobit_linear_logp_args* args, void* stream) const {
-  size_t minimum = 0;
-  if (Status s = workspace(args, &minimum, nullptr); !s.ok()) return s;
-  if (args->workspace_bytes < minimum) {
-    return fail(ISOBIT_WORKSPACE_TOO_SMALL, "workspace_bytes: expected %zu or more, got %zu", minimum,
-                args->workspace_bytes);
-  }
-  if (minimum > 0 && args->workspace == nullptr) return refuse("workspace", "a pointer", "null");
-  const isobit_linear_logp_args& call = *args;
-  auto* const states = static_cast<char*>(call.workspace);
-  isobit_linear_logp_args shard = call;
-  shard.workspace = states + states_bytes();
-  shard.workspace_bytes = call.workspace_bytes - states_bytes();
-  isobit_linear_logp_state listed[kMaxRanks] = {};
+Status Group::gather_states(const isobit_linear_logp_args& shard, char* states, isobit_linear_logp_state* listed,
+                            void* stream) const {
   for (int i = 0; i < transport_->ranks(); ++i) {
     listed[i] = {ranks_[i].first_id, ranks_[i].count, states + static_cast<size_t>(i) * slot_bytes_};
   }
   void* const mine = states + static_cast<size_t>(transport_->rank()) * slot_bytes_;
   if (Status s = passed_on(isobit_linear_logp_shard(&shard, mine, stream)); !s.ok()) return s;
-  if (slot_bytes_ > 0) {  // no rows: nothing to gather
-    if (Status s = transport_->all_gather(states, slot_bytes_, stream); !s.ok()) return s;
-  }
+  return slot_bytes_ > 0 ? transport_->all_gather(states, slot_bytes_, stream) : Status();  // no rows: nothing
+}
+
+Status Group::linear_logp(const isobit_linear_logp_args* args, void* stream) const {
+  size_t minimum = 0;
+  if (Status s = workspace(args, &minimum, nullptr); !s.ok()) return s;
+  if (Status s = check_workspace(*args, minimum); !s.ok()) return s;
+  auto* const states = static_cast<char*>(args->workspace);
+  isobit_linear_logp_args shard = *args;
+  shard.workspace = states + states_bytes();
+  shard.workspace_bytes = args->workspace_bytes - states_bytes();
+  isobit_linear_logp_state listed[kMaxRanks] = {};
+  if (Status s = gather_states(shard, states, listed, stream); !s.ok()) return s;
   return passed_on(isobit_linear_logp_merge(args, listed, transport_->ranks(), stream));
 }
 

@@ -14,6 +14,8 @@ bool find(void* handle, const char* name, Function* out) {
 bool find_all(void* handle, NcclLibrary* out) {
   return find(handle, "ncclCommCount", &out->comm_count) && find(handle, "ncclCommUserRank", &out->comm_user_rank) &&
          find(handle, "ncclCommCuDevice", &out->comm_cu_device) && find(handle, "ncclAllGather", &out->all_gather) &&
+         find(handle, "ncclSend", &out->send) && find(handle, "ncclRecv", &out->receive) &&
+         find(handle, "ncclGroupStart", &out->group_start) && find(handle, "ncclGroupEnd", &out->group_end) &&
          find(handle, "ncclGetErrorString", &out->error_string);
 }
 

@@ -13,6 +13,10 @@ struct NcclLibrary {
   decltype(&ncclCommUserRank) comm_user_rank = nullptr;
   decltype(&ncclCommCuDevice) comm_cu_device = nullptr;
   decltype(&ncclAllGather) all_gather = nullptr;
+  decltype(&ncclSend) send = nullptr;
+  decltype(&ncclRecv) receive = nullptr;
+  decltype(&ncclGroupStart) group_start = nullptr;
+  decltype(&ncclGroupEnd) group_end = nullptr;
   decltype(&ncclGetErrorString) error_string = nullptr;
 };
 

@@ -20,15 +20,34 @@ Status check_cuda(cudaError_t error, const char* call) {
   return fail(ISOBIT_DEVICE_ERROR, "%s: %s", call, cudaGetErrorString(error));
 }
 
+// One group of sends and receives.
+Status move_messages(const NcclLibrary& nccl, ncclComm_t communicator, std::span<const Message> sent,
+                     std::span<const Message> received, cudaStream_t stream) {
+  if (Status s = check(nccl, nccl.group_start(), "ncclGroupStart"); !s.ok()) return s;
+  ncclResult_t result = ncclSuccess;
+  for (const Message& m : sent) {
+    if (result == ncclSuccess) result = nccl.send(m.data, m.bytes, ncclChar, m.peer, communicator, stream);
+  }
+  for (const Message& m : received) {
+    if (result == ncclSuccess) result = nccl.receive(m.data, m.bytes, ncclChar, m.peer, communicator, stream);
+  }
+  const ncclResult_t ended = nccl.group_end();  // a group that was started is ended, whatever happened in it
+  if (Status s = check(nccl, result, "ncclSend or ncclRecv"); !s.ok()) return s;
+  return check(nccl, ended, "ncclGroupEnd");
+}
+
 // One gathering of host memory. A thread of its own runs it and owns it: NCCL connects a communicator's ranks inside
 // its first collective, so that even to enqueue it may wait for a rank that never comes.
 class Exchange {
  public:
   Exchange(const NcclLibrary& nccl, ncclComm_t communicator, int device, int rank, int ranks, const void* mine,
-           size_t bytes)
+           size_t bytes, bool pairs)
       : nccl_(nccl),
         communicator_(communicator),
         device_(device),
+        rank_(rank),
+        ranks_(ranks),
+        pairs_(pairs),
         offset_(static_cast<size_t>(rank) * bytes),
         bytes_(bytes),
         all_(static_cast<size_t>(ranks) * bytes) {
@@ -60,15 +79,28 @@ class Exchange {
         !s.ok()) {
       return s;
     }
-    const ncclResult_t result = nccl_.all_gather(mine, memory_, bytes_, ncclChar, communicator_, stream_);
-    if (Status s = check(nccl_, result, "ncclAllGather"); !s.ok()) return s;
+    if (Status s = pairs_ ? swap(mine) : gather(mine); !s.ok()) return s;
     if (Status s = check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); !s.ok()) return s;
     return check_cuda(cudaMemcpy(all_.data(), memory_, all_.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
   }
 
+  Status gather(char* mine) {
+    return check(nccl_, nccl_.all_gather(mine, memory_, bytes_, ncclChar, communicator_, stream_), "ncclAllGather");
+  }
+  Status swap(char* mine) {
+    std::vector<Message> sent, received;
+    for (int peer = 0; peer < ranks_; ++peer) {
+      if (peer == rank_) continue;
+      sent.push_back({peer, mine, bytes_});
+      received.push_back({peer, memory_ + static_cast<size_t>(peer) * bytes_, bytes_});
+    }
+    return move_messages(nccl_, communicator_, sent, received, stream_);
+  }
+
   NcclLibrary nccl_;
   ncclComm_t communicator_;
-  int device_;
+  int device_, rank_, ranks_;
+  bool pairs_;
   size_t offset_;
   size_t bytes_;
   std::vector<char> all_;
@@ -101,8 +133,8 @@ class NcclTransport final : public Transport {
                   device.type == ISOBIT_CUDA ? "cuda" : "cpu", device.id, device_);
   }
 
-  Status exchange(const void* mine, void* all, size_t bytes, int32_t timeout_ms) override {
-    const auto exchange = std::make_shared<Exchange>(nccl_, communicator_, device_, rank_, ranks_, mine, bytes);
+  Status exchange(const void* mine, void* all, size_t bytes, int32_t timeout_ms, bool pairs) override {
+    const auto exchange = std::make_shared<Exchange>(nccl_, communicator_, device_, rank_, ranks_, mine, bytes, pairs);
     const std::future<void> done = exchange->done();
     std::thread([exchange] { exchange->run(); }).detach();
     if (done.wait_for(std::chrono::milliseconds(timeout_ms)) != std::future_status::ready) {
@@ -118,6 +150,10 @@ class NcclTransport final : public Transport {
     const void* const mine = static_cast<char*>(all) + static_cast<size_t>(rank_) * bytes;
     return check(nccl_, nccl_.all_gather(mine, all, bytes, ncclChar, communicator_, static_cast<cudaStream_t>(stream)),
                  "ncclAllGather");
+  }
+
+  Status move(std::span<const Message> sent, std::span<const Message> received, void* stream) const override {
+    return move_messages(nccl_, communicator_, sent, received, static_cast<cudaStream_t>(stream));
   }
 
  private:

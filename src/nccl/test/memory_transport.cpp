@@ -20,7 +20,7 @@ class MemoryTransport final : public Transport {
     return device.type == ISOBIT_CPU ? Status() : refuse("hidden", "a CPU tensor", "another");
   }
 
-  Status exchange(const void* mine, void* all, size_t bytes, int32_t timeout_ms) override {
+  Status exchange(const void* mine, void* all, size_t bytes, int32_t timeout_ms, bool) override {
     if (network_->gather(rank_, mine, all, bytes, timeout_ms)) return Status();
     return fail(ISOBIT_DEVICE_ERROR, "a rank did not come within %d ms", timeout_ms);
   }
@@ -35,6 +35,11 @@ class MemoryTransport final : public Transport {
     const size_t flipped = network_->fault() == MemoryNetwork::Fault::kFlippedBits ? 100 : 0;
     for (size_t word = 0; word < flipped; ++word) states[4 * word + 3] ^= 0x40;
     return Status();
+  }
+
+  Status move(std::span<const Message> sent, std::span<const Message> received, void*) const override {
+    if (network_->move(rank_, sent, received, kPatience)) return Status();
+    return fail(ISOBIT_DEVICE_ERROR, "messages that do not match");
   }
 
  private:
@@ -66,6 +71,32 @@ bool MemoryNetwork::gather(int rank, const void* mine, void* all, size_t bytes, 
     if (equal) std::memcpy(static_cast<char*>(all) + i * bytes, blocks_[i].data, bytes);
   }
   return meet(&lock, timeout_ms) && equal;  // nobody leaves, with the memory of its block, before all have read it
+}
+
+bool MemoryNetwork::move(int rank, std::span<const Message> sent, std::span<const Message> received,
+                         int32_t timeout_ms) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  sent_[static_cast<size_t>(rank)] = sent;
+  for (const Message& message : sent)
+    bytes_sent_[static_cast<size_t>(rank)] += message.peer != rank ? message.bytes : 0;
+  moves_ += rank == 0 ? 1 : 0;
+  if (!meet(&lock, timeout_ms)) return false;
+  bool matched = true;
+  std::vector<size_t> next(blocks_.size());  // of every peer's messages, the first that has not been looked at
+  for (const Message& message : received) {
+    const std::span<const Message> theirs = sent_[static_cast<size_t>(message.peer)];
+    size_t& at = next[static_cast<size_t>(message.peer)];
+    while (at < theirs.size() && theirs[at].peer != rank) ++at;
+    matched = matched && at < theirs.size() && theirs[at].bytes == message.bytes && message.bytes > 0;
+    if (matched) std::memcpy(message.data, theirs[at++].data, message.bytes);
+  }
+  if (fault_ == Fault::kLostMessage) std::memset(received.back().data, 0, received.back().bytes);
+  for (int peer = 0; peer < ranks(); ++peer) {
+    const std::span<const Message> theirs = sent_[static_cast<size_t>(peer)];
+    for (size_t i = next[static_cast<size_t>(peer)]; i < theirs.size(); ++i)
+      matched = matched && theirs[i].peer != rank;
+  }
+  return meet(&lock, timeout_ms) && matched;
 }
 
 std::unique_ptr<Transport> MemoryNetwork::transport(int rank) { return std::make_unique<MemoryTransport>(this, rank); }
