@@ -1,13 +1,7 @@
 // Two GPUs over NCCL: the bytes of one GPU, captured graphs, and what happens when ranks disagree or do not come.
-#include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
-#include <memory>
 
-#include "isobit/tensor_parallel.h"
-#include "nccl/agreement.h"
-#include "nccl/test/gpu_ranks.h"
+#include "nccl/test/gpu_fixture.h"
 #include "ops/linear_logp/test/gpu_problem.h"
 
 namespace isobit::nccl::test {
@@ -20,20 +14,8 @@ using linear_logp::test::Outputs;
 using linear_logp::test::Problem;
 using linear_logp::test::random_problem;
 
-constexpr int kRanks = 2;
 constexpr unsigned kWanted = Outputs::kLogp | Outputs::kLse | Outputs::kEntropy | Outputs::kLogit;
 using Change = std::function<void(isobit_linear_logp_args*)>;
-
-Status passed_on_tp(isobit_status status) {
-  return status == ISOBIT_OK ? Status() : fail(status, "%s", isobit_tp_last_error());
-}
-
-void set_device(isobit_linear_logp_args* args, int device) {
-  for (isobit_tensor* tensor : {&args->hidden, &args->weight, &args->bias, &args->target, &args->temperature,
-                                &args->logp, &args->lse, &args->entropy, &args->target_logit}) {
-    tensor->device_id = device;
-  }
-}
 
 // One rank's operands, outputs and agreement on its GPU.
 class Rank {
@@ -64,21 +46,10 @@ class Rank {
   }
   Status call() { return passed_on_tp(isobit_tp_linear_logp(tp, &args, stream)); }
 
-  // Thread-local: the other rank's thread may do in the meantime what a capture forbids.
   Status capture() {
-    cudaGraph_t graph = nullptr;
-    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
-    const Status status = call();
-    cudaStreamEndCapture(stream, &graph);
-    if (status.ok() && cudaGraphInstantiate(&executable_, graph, 0) != cudaSuccess)
-      return fail(ISOBIT_DEVICE_ERROR, "cudaGraphInstantiate");
-    cudaGraphDestroy(graph);
-    return status;
+    return graph_.capture(stream, [this] { return call(); });
   }
-  Status replay() {
-    if (cudaGraphLaunch(executable_, stream) != cudaSuccess) return fail(ISOBIT_DEVICE_ERROR, "cudaGraphLaunch");
-    return Status();
-  }
+  Status replay() const { return graph_.replay(stream); }
   void poison() const {
     outputs_.poison();
     cudaDeviceSynchronize();  // the stream does not wait for the default one
@@ -88,13 +59,12 @@ class Rank {
     EXPECT_TRUE(workspace_.guards_intact());
     return outputs_.fetch().bytes();
   }
-  void end_graph() { cudaGraphExecDestroy(executable_); }
 
  private:
   GpuProblem operands_;
   GpuOutputs outputs_;
   DeviceMemory workspace_;
-  cudaGraphExec_t executable_ = nullptr;
+  CapturedCall graph_;
 
  public:
   isobit_linear_logp_args args;
@@ -102,14 +72,8 @@ class Rank {
   cudaStream_t stream = nullptr;
 };
 
-class NcclGpu : public testing::Test {
+class NcclGpu : public TwoGpus {
  protected:
-  void SetUp() override {
-    const std::string missing = what_is_missing(kRanks);
-    if (!missing.empty()) GTEST_SKIP() << missing;
-    ASSERT_TRUE(GpuWorld::open(kRanks, &world_).ok()) << last_error();
-  }
-
   void make_ranks(const Problem& problem, const std::vector<int64_t>& borders) {
     on_all([&](int rank) {
       const auto i = static_cast<size_t>(rank);
@@ -120,9 +84,6 @@ class NcclGpu : public testing::Test {
   void agree() {
     on_all([&](int rank) { return ranks_[rank]->create(world_->communicator(rank)); });
     on_all([&](int rank) { return ranks_[rank]->take_workspace(); });
-  }
-  static void on_all(const std::function<Status(int)>& call) {
-    for (const Answer& answer : on_gpus(kRanks, call)) ASSERT_EQ(answer.status, ISOBIT_OK) << answer.message;
   }
   void expect_bytes(const std::string& expected, const std::string& what) {
     on_all([&](int rank) {
@@ -152,7 +113,6 @@ class NcclGpu : public testing::Test {
   }
 
   Problem small_ = random_problem({4, 16, 200, 2}, 71);
-  std::unique_ptr<GpuWorld> world_;
   std::unique_ptr<Rank> ranks_[kRanks];
 };
 
@@ -196,7 +156,6 @@ TEST_F(NcclGpu, ACapturedGraph) {
     });
     expect_bytes(one, "replay " + std::to_string(replay));
   }
-  for (const auto& rank : ranks_) rank->end_graph();
 }
 
 TEST_F(NcclGpu, DisagreementsAreErrorsOnBothRanks) {
