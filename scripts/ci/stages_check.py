@@ -82,6 +82,16 @@ def install() -> Result:
     return result
 
 
+def example_over_ranks(result: Result, work: Path) -> None:
+    """The C program over NCCL: built as a user builds it. It runs on GPUs alone."""
+    if not (PREFIX / "lib/libisobit_nccl.so").exists() or not list(Path("/usr/local/cuda/lib64").glob("libnccl.so*")):
+        result.note = "the example over NCCL was not built: no libisobit_nccl or no NCCL"
+        return
+    configure = ["cmake", "-S", ROOT / "examples/tensor_parallel", "-B", work, "-G", "Ninja"]
+    if result.run("example tensor_parallel configure", configure, environment=installed_environment()):
+        result.run("example tensor_parallel build", ["cmake", "--build", work])
+
+
 def examples() -> Result:
     """Every code block of the README, as written, against the installed library."""
     result = Result()
@@ -102,6 +112,7 @@ def examples() -> Result:
         program = work / f"example{number}"
         if result.run(f"{name} compile", [*compiler, source, "-o", program, *flags]):
             result.run(name, [program])
+    example_over_ranks(result, work / "tensor_parallel")
     result.add("the README has a C++, a C and a Python example",
                sorted({"cpp", "c", "python"} - {language for language, _ in found}))  # fmt: skip
     return result

@@ -10,6 +10,10 @@
 
 namespace isobit::nccl::bench {
 
+struct Shape {
+  int64_t rows, width, vocab;
+};
+
 struct Settings {
   int samples = 11;
   std::string date = "unknown";
@@ -28,6 +32,7 @@ class Samples {
  public:
   Samples(int ranks, int count) : us_(static_cast<size_t>(ranks), std::vector<double>(static_cast<size_t>(count))) {}
   double& at(int rank, int sample) { return us_[static_cast<size_t>(rank)][static_cast<size_t>(sample)]; }
+  const std::vector<double>& of(int rank) const { return us_[static_cast<size_t>(rank)]; }
   std::vector<double> longest() const {
     std::vector<double> all = us_[0];
     for (const auto& rank : us_) {
@@ -39,6 +44,9 @@ class Samples {
  private:
   std::vector<std::vector<double>> us_;
 };
+
+// A training step over ranks beside one GPU's.
+void measure_training(Ranks* ranks, const Shape& shape, const Settings& settings);
 
 // Collectives alone, for the model of docs/scaling.md.
 void measure_link(Ranks* ranks, const Settings& settings);

@@ -3,6 +3,7 @@
 #include "core/runtime.h"
 #include "ops/linear_logp/cuda/gather.cuh"
 #include "ops/linear_logp/cuda/merge.cuh"
+#include "ops/linear_logp/cuda/merge_states.cuh"
 #include "ops/linear_logp/cuda/others.cuh"
 #include "ops/linear_logp/cuda/state.cuh"
 #include "ops/linear_logp/cuda/top.cuh"
@@ -76,7 +77,7 @@ Status launch_publish(const Job& job, const NodeOutput& output, void* stream) {
 }
 
 Status launch_merge_states(const Params& p, const ShardList& list, void* stream) {
-  const LaunchShape shape = blocks_of(p.rows, kStateWarps, kStateWarps * kWarpThreads);
+  const LaunchShape shape = blocks_of(p.rows, kStateRows, kStateRows);
   const auto kernel = p.wants_entropy ? merge_states<true> : merge_states<false>;
   return launch<Params, ShardList>(p, kernel, shape, stream, p, list);
 }
