@@ -6,6 +6,7 @@
  * writes NCCL's unique id to it. (A job with MPI or a store of its own sends those 128 bytes its own way.) Every rank
  * then holds the log-probabilities of all tokens, with the bits of one GPU: each checks that against a call over the
  * whole head. */
+#define _POSIX_C_SOURCE 200809L /* nanosleep */
 #include <cuda_runtime_api.h>
 #include <isobit/tensor_parallel.h>
 #include <nccl.h>

@@ -48,7 +48,8 @@ def test_a_head_over_the_ranks_of_torchrun():
         [*torchrun, program], env=environment, capture_output=True, text=True, timeout=100, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    assert "2 ranks, borders [0, 2501, 5000]: 0 outputs differ" in ran.stdout
+    assert "2 ranks on cpu, borders [0, 2505, 5008]: 0 outputs differ" in ran.stdout
+    assert "2 ranks on cpu, borders [0, 2504, 5008]: 0 gradients differ" in ran.stdout
 
 
 def test_rollout_and_trainer_agree_bit_by_bit_through_isobit(monkeypatch, tmp_path, capsys):
