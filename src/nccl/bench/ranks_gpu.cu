@@ -173,7 +173,10 @@ int run(int argc, char** argv) {
   require(cudaSetDevice(0), "cudaSetDevice");
   for (const Shape& shape : command.shapes) {
     const Operands operands(shape, 0);
-    for (const int shares : {1, 2, 4, 8, 16}) measure_shares(shares, operands, shape, command.settings);
+    for (const int shares : {1, 2, 4, 8, 16}) {
+      measure_shares(shares, operands, shape, command.settings);
+      if (command.training) measure_training_shares(shares, operands, shape, command.settings);
+    }
   }
   return 0;
 }

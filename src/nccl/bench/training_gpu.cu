@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <cstring>
+#include <memory>
 
 #include "nccl/bench/operands.cuh"
 
@@ -135,6 +136,51 @@ void measure_training(Ranks* ranks, const Shape& shape, const Settings& settings
     std::printf("\"sent_bytes\":%zu,\"equal_bytes\":%s,", call == 1 ? sent[0] : size_t{0}, equal ? "true" : "false");
     print_end(settings);
   }
+}
+
+// Shares of the vocabulary on one GPU: the last one's gradients, and the merge of all parts of d_hidden.
+void measure_training_shares(int shares, const Operands& operands, const Shape& shape, const Settings& settings) {
+  Step whole(operands, shape, 0, 0, shape.vocab);
+  size_t bytes = 0;
+  require_ok(isobit_linear_logp_backward_workspace(&whole.backward, nullptr, &bytes), isobit_last_error());
+  const Buffer<unsigned char> workspace(static_cast<int64_t>(bytes));
+  whole.use(workspace, bytes);
+  require_ok(isobit_linear_logp_save(&whole.forward, nullptr), isobit_last_error());
+  std::vector<std::unique_ptr<Buffer<unsigned char>>> memory;
+  std::vector<isobit_linear_logp_state> parts;
+  std::vector<double> shard_us, merge_us;
+  Timer timer;
+  for (int i = 0; i < shares; ++i) {
+    const int64_t first = segment_border(shape, i, shares);
+    const int64_t last = segment_border(shape, i + 1, shares);
+    Step mine(operands, shape, 0, first, last);
+    mine.use(workspace, bytes);
+    mine.backward.saved = whole.backward.saved;
+    mine.backward.d_hidden = {};
+    size_t part_bytes = 0;
+    require_ok(isobit_linear_logp_part_bytes(&mine.backward, &part_bytes), isobit_last_error());
+    memory.push_back(std::make_unique<Buffer<unsigned char>>(static_cast<int64_t>(part_bytes)));
+    parts.push_back({first, last - first, memory.back()->get()});
+    const int samples = i + 1 == shares ? settings.samples : 0;
+    for (int sample = -1; sample < samples; ++sample) {
+      const double us = timer.time([&] {
+        require_ok(isobit_linear_logp_backward_shard(&mine.backward, memory.back()->get(), nullptr),
+                   isobit_last_error());
+      });
+      if (sample >= 0) shard_us.push_back(us);
+    }
+  }
+  for (int sample = -1; sample < settings.samples; ++sample) {
+    const double us = timer.time([&] {
+      require_ok(isobit_linear_logp_backward_merge(&whole.backward, parts.data(), shares, nullptr),
+                 isobit_last_error());
+    });
+    if (sample >= 0) merge_us.push_back(us);
+  }
+  print_start("linear_logp_backward_share", shares, shape);
+  print_samples(shard_us);
+  std::printf("\"merge_us\":%.2f,", median(merge_us));
+  print_end(settings);
 }
 
 }  // namespace isobit::nccl::bench

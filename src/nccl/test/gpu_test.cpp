@@ -91,6 +91,21 @@ class NcclGpu : public TwoGpus {
       return Status();
     });
   }
+  // Two calls each.
+  void expect_one_gpu(const Problem& problem, const std::vector<int64_t>& borders) {
+    const std::string one = linear_logp::test::run_gpu(problem, kWanted).bytes();
+    for (const int64_t border : borders) {
+      make_ranks(problem, {0, border, problem.shape.vocab});
+      agree();
+      for (int call = 0; call < 2; ++call) {
+        on_all([&](int rank) {
+          ranks_[rank]->poison();
+          return ranks_[rank]->call();
+        });
+        expect_bytes(one, "border " + std::to_string(border) + ", call " + std::to_string(call));
+      }
+    }
+  }
   std::vector<Answer> create_with(const Change& change) {
     make_ranks(small_, {0, 90, 200});
     change(&ranks_[1]->args);
@@ -128,19 +143,14 @@ Problem problem_with_options(const linear_logp::test::Shape& shape) {
 
 TEST_F(NcclGpu, BytesOfOneGpuAtOddBorders) {
   const Problem problem = problem_with_options({67, 72, 50257, 2});
-  const std::string one = linear_logp::test::run_gpu(problem, kWanted).bytes();
-  for (const int64_t border :
-       {int64_t{1}, int64_t{20001}, int64_t{25088}, int64_t{25129}, int64_t{50256}, int64_t{0}, int64_t{50257}}) {
-    make_ranks(problem, {0, border, 50257});
-    agree();
-    for (int call = 0; call < 2; ++call) {
-      on_all([&](int rank) {
-        ranks_[rank]->poison();
-        return ranks_[rank]->call();
-      });
-      expect_bytes(one, "border " + std::to_string(border) + ", call " + std::to_string(call));
-    }
-  }
+  expect_one_gpu(problem, {1, 20001, 25088, 25129, 50256, 0, 50257});
+}
+
+// Nodes above those that a round of the shard pass holds, and rounds that chain them.
+TEST_F(NcclGpu, WideShards) {
+  expect_one_gpu(problem_with_options({70, 8, 140001, 1}), {0, 65536, 70001, 140000});
+  expect_one_gpu(problem_with_options({5, 8, 1200000, 1}), {524288, 524288 + 77, 1048576 + 1024, 1200000});
+  expect_one_gpu(problem_with_options({1500, 8, 70001, 1}), {65536, 3333});
 }
 
 TEST_F(NcclGpu, ACapturedGraph) {

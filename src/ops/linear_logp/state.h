@@ -21,13 +21,13 @@ struct StateLayout {
 
 ISOBIT_HD constexpr int64_t state_array_bytes(int64_t slots, int64_t rows) { return (slots * rows * 4 + 15) / 16 * 16; }
 
-ISOBIT_HD constexpr StateLayout state_layout(IdRange shard, int64_t vocab, int64_t rows, int64_t targets, bool entropy,
-                                             bool rank) {
-  const RangeParts parts = range_parts(shard, vocab);
+// `nodes`: how many there are of parts.nodes.
+ISOBIT_HD constexpr StateLayout state_layout(const RangeParts& parts, int64_t nodes, int64_t rows, int64_t targets,
+                                             bool entropy, bool rank) {
   StateLayout layout{};
   layout.rows = rows;
   layout.raw_slots = parts.raw_ids();
-  layout.node_slots = count_nodes(parts.nodes, vocab);
+  layout.node_slots = nodes;
   layout.targets = targets;
   layout.r = state_array_bytes(layout.raw_slots, rows);
   const int64_t node_bytes = state_array_bytes(layout.node_slots, rows);
@@ -38,6 +38,12 @@ ISOBIT_HD constexpr StateLayout state_layout(IdRange shard, int64_t vocab, int64
   layout.rank = layout.target_logit + target_bytes;
   layout.bytes = layout.rank + (rank ? target_bytes : 0);
   return layout;
+}
+
+ISOBIT_HD constexpr StateLayout state_layout(IdRange shard, int64_t vocab, int64_t rows, int64_t targets, bool entropy,
+                                             bool rank) {
+  const RangeParts parts = range_parts(shard, vocab);
+  return state_layout(parts, count_nodes(parts.nodes, vocab), rows, targets, entropy, rank);
 }
 
 // Slot of the raw logit of id, which lies in parts.front or parts.back.

@@ -5,7 +5,7 @@
 #include "ops/linear_logp/cuda/merge.cuh"
 #include "ops/linear_logp/cuda/merge_states.cuh"
 #include "ops/linear_logp/cuda/others.cuh"
-#include "ops/linear_logp/cuda/state.cuh"
+#include "ops/linear_logp/cuda/publish.cuh"
 #include "ops/linear_logp/cuda/top.cuh"
 
 namespace isobit::linear_logp::cuda {
@@ -42,6 +42,14 @@ Status launch_merge_shape(const Job& job, void* stream) {
   return launch<Job>(job.p, kernel, shape, stream, job);
 }
 
+template <class Shape>
+Status launch_publish_shape(const Job& job, const NodeOutput& output, void* stream) {
+  LaunchShape shape = blocks_of(job.p.rows, Shape::kRows, Shape::kThreads);
+  shape.programmatic = true;
+  const auto kernel = output.q != nullptr ? publish_nodes<true, Shape> : publish_nodes<false, Shape>;
+  return launch<Job, NodeOutput>(job.p, kernel, shape, stream, job, output);
+}
+
 }  // namespace
 
 Status launch_gather(const Job& job, void* stream) {
@@ -70,10 +78,9 @@ Status launch_top(const Job& job, void* stream) {
 }
 
 Status launch_publish(const Job& job, const NodeOutput& output, void* stream) {
-  LaunchShape shape = blocks_of(job.p.rows, kPublishRows, kPublishThreads);
-  shape.programmatic = true;
-  const auto kernel = output.q != nullptr ? publish_nodes<true> : publish_nodes<false>;
-  return launch<Job, NodeOutput>(job.p, kernel, shape, stream, job, output);
+  if (job.partials.slot_stride == 1) return launch_publish_shape<MergeAlone>(job, output, stream);
+  return job.p.rows <= kFewRows ? launch_publish_shape<MergeFew>(job, output, stream)
+                                : launch_publish_shape<MergeMany>(job, output, stream);
 }
 
 Status launch_merge_states(const Params& p, const ShardList& list, void* stream) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ops/linear_logp/cuda/merge.cuh"
+#include "ops/linear_logp/cuda/node_walk.cuh"
 #include "ops/linear_logp/cuda/state.h"
 
 namespace isobit::linear_logp::cuda {
@@ -40,13 +41,14 @@ struct StatePlan {
 // A shard has at most seven nodes a level on its way up and on its way down, and a raw leaf.
 static_assert(2 * 7 * (kMaxLevel + 1) + 1 <= kPlanSteps);
 
-__device__ __forceinline__ MergeStep make_step(NodeId id, uint32_t slot, int shard, int64_t vocab) {
-  MergeStep step{slot, static_cast<uint8_t>(shard), static_cast<uint8_t>(id.level), 0, 0};
-  const int top = row_level(vocab);
-  for (bool complete = true; complete && id.level < top; id = parent(id)) {
-    if (!is_first_child(id)) step.merges |= static_cast<uint8_t>(1u << step.climbs);
+// Of the node of a level that starts at walk.leaf.
+__device__ __forceinline__ MergeStep make_step(const NodeWalk& walk, int level, uint32_t slot, int shard) {
+  MergeStep step{slot, static_cast<uint8_t>(shard), static_cast<uint8_t>(level), 0, 0};
+  bool complete = true;
+  for (int at = level; complete && at < walk.top; ++at) {
+    if (!walk.is_first(at)) step.merges |= static_cast<uint8_t>(1u << step.climbs);
     ++step.climbs;
-    complete = is_last_child(id, vocab);
+    complete = walk.is_last(at);
   }
   return step;
 }
@@ -55,7 +57,10 @@ __device__ __forceinline__ MergeStep make_step(NodeId id, uint32_t slot, int sha
 __device__ __forceinline__ void describe_shards(const Params& p, const ShardList& list, bool entropy, StatePlan& plan) {
   for (int i = threadIdx.x; i < list.count; i += kStateRows) {
     const Shard& shard = list.shard[i];
-    const StateLayout at = state_layout(shard.ids, p.vocab, p.rows, p.targets, entropy, p.wants_rank);
+    const RangeParts parts = range_parts(shard.ids, p.vocab);
+    int32_t nodes = 0;
+    for (NodeWalk walk(parts.nodes, p.vocab); walk.more(); ++nodes) walk.step_over(walk.level());
+    const StateLayout at = state_layout(parts, nodes, p.rows, p.targets, entropy, p.wants_rank);
     plan.raw[i] = reinterpret_cast<const float*>(shard.data);
     plan.r[i] = reinterpret_cast<const int32_t*>(shard.data + at.r);
     plan.s[i] = reinterpret_cast<const float*>(shard.data + at.s);
@@ -63,8 +68,7 @@ __device__ __forceinline__ void describe_shards(const Params& p, const ShardList
     plan.target_logit[i] = reinterpret_cast<const float*>(shard.data + at.target_logit);
     plan.rank[i] = reinterpret_cast<const int32_t*>(shard.data + at.rank);
     // A leaf that several shards share is a step of the one that has its first id.
-    const int raw_leaf = range_parts(shard.ids, p.vocab).back.size() > 0 ? 1 : 0;
-    plan.step_count[i] = static_cast<int32_t>(at.node_slots) + raw_leaf;
+    plan.step_count[i] = nodes + (parts.back.size() > 0 ? 1 : 0);
   }
   __syncthreads();
 }
@@ -77,14 +81,15 @@ __device__ __forceinline__ void write_steps(const Params& p, const ShardList& li
     for (int before = first; before < i; ++before) at += plan.step_count[before];
     const RangeParts parts = range_parts(list.shard[i].ids, p.vocab);
     uint32_t slot = 0;
-    for (IdRange rest = parts.nodes; rest.begin < rest.end;) {
-      const NodeId node = first_node(rest, p.vocab);
-      plan.step[at++] = make_step(node, slot++, i, p.vocab);
-      rest.begin = node_end(node, p.vocab);
+    NodeWalk walk(parts.nodes, p.vocab);
+    while (walk.more()) {
+      const int level = walk.level();
+      plan.step[at++] = make_step(walk, level, slot++, i);
+      walk.step_over(level);
     }
     if (parts.back.size() == 0) continue;
-    const int64_t leaf = parts.back.begin / kLeaf;
-    plan.step[at] = make_step({0, leaf}, kRawLeaf | static_cast<uint32_t>(leaf), i, p.vocab);
+    walk.leaf = static_cast<int32_t>(parts.back.begin / kLeaf);
+    plan.step[at] = make_step(walk, 0, kRawLeaf | static_cast<uint32_t>(walk.leaf), i);
   }
   __syncthreads();
 }
@@ -144,33 +149,49 @@ __device__ __forceinline__ Node climb(const MergeStep& step, Node value, StateCa
   return value;
 }
 
-// Takes the plan's steps into the carry; `last` is the value that the step before left.
+// Nodes of steps whose loads are on their way: up to kStepBatch, or up to the next raw leaf.
+struct StepBatch {
+  Node node[kStepBatch];
+  int count = 0;
+};
+template <bool kEntropy>
+__device__ __forceinline__ StepBatch load_steps(const Params& p, const StatePlan& plan, int at, int steps,
+                                                int64_t row) {
+  StepBatch batch;
+#pragma unroll
+  for (int i = 0; i < kStepBatch; ++i) {
+    batch.node[i] = identity_node();
+    if (batch.count < i || at + i >= steps) continue;
+    const MergeStep step = plan.step[at + i];
+    if ((step.slot & kRawLeaf) != 0) continue;
+    ++batch.count;
+    if (row >= p.rows) continue;
+    const int64_t element = static_cast<int64_t>(step.slot) * p.rows + row;
+    batch.node[i] = {plan.r[step.shard][element], plan.s[step.shard][element],
+                     kEntropy ? plan.q[step.shard][element] : 0.0f};
+  }
+  return batch;
+}
+
+// Takes the plan's steps into the carry; `last` is the value that the step before left. A batch's loads are issued
+// before the one before it climbs.
 template <bool kEntropy>
 __device__ __forceinline__ Node take_steps(const Params& p, const ShardList& list, const StatePlan& plan, int steps,
                                            int64_t row, Node last, StateCarry& carry) {
+  StepBatch next = load_steps<kEntropy>(p, plan, 0, steps, row);
   for (int at = 0; at < steps;) {
-    Node node[kStepBatch];
-    int count = 0;  // up to the next raw leaf
+    const StepBatch batch = next;
+    const bool raw = batch.count < kStepBatch && at + batch.count < steps;
+    const int begin = at;
+    at += batch.count + (raw ? 1 : 0);
+    next = load_steps<kEntropy>(p, plan, at, steps, row);
 #pragma unroll
     for (int i = 0; i < kStepBatch; ++i) {
-      node[i] = identity_node();
-      if (count < i || at + i >= steps) continue;
-      const MergeStep step = plan.step[at + i];
-      if ((step.slot & kRawLeaf) != 0) continue;
-      ++count;
-      const int64_t element = static_cast<int64_t>(step.slot) * p.rows + row;
-      if (row >= p.rows) continue;
-      node[i] = {plan.r[step.shard][element], plan.s[step.shard][element],
-                 kEntropy ? plan.q[step.shard][element] : 0.0f};
+      if (i < batch.count) last = climb<kEntropy>(plan.step[begin + i], batch.node[i], carry);
     }
-#pragma unroll
-    for (int i = 0; i < kStepBatch; ++i) {
-      if (i < count) last = climb<kEntropy>(plan.step[at + i], node[i], carry);
-    }
-    at += count;
-    if (count == kStepBatch || at == steps) continue;
-    last = climb<kEntropy>(plan.step[at], shared_leaf<kEntropy>(p, list, plan, plan.step[at], row), carry);
-    ++at;
+    if (!raw) continue;
+    const MergeStep leaf = plan.step[at - 1];
+    last = climb<kEntropy>(leaf, shared_leaf<kEntropy>(p, list, plan, leaf, row), carry);
   }
   return last;
 }

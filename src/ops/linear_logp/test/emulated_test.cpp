@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/linear_logp/test/emulated_call.h"
 #include "ops/linear_logp/test/frozen.h"
-#include "ptx/runtime/emulation.h"
 
 namespace isobit::linear_logp::test {
 namespace {
@@ -14,78 +14,6 @@ namespace {
 constexpr unsigned kPlain = Outputs::kLogp | Outputs::kLse;
 constexpr unsigned kWithEntropy = kPlain | Outputs::kEntropy | Outputs::kLogit;
 constexpr unsigned kEverything = kWithEntropy | Outputs::kRank;
-const std::string kFolder = ISOBIT_BINARY_DIR "/ptx/linear_logp";
-
-// Moves the memory of a call onto the emulated device; outputs come back with fetch().
-class Call {
- public:
-  Call(ptx::EmulatedRuntime* device, const Problem& problem, const char* kernel)
-      : device_(device), args_(problem.args()) {
-    args_.kernel = kernel;
-    upload(&args_.hidden, problem.hidden.data(), problem.hidden.size() * 2);
-    upload(&args_.weight, problem.weight.data(), problem.weight.size() * 2);
-    upload(&args_.target, problem.target.data(), problem.target.size() * 8);
-    upload(&args_.bias, problem.bias.data(), problem.bias.size() * 4);
-    upload(&args_.temperature, problem.temperature.data(), problem.temperature.size() * 4);
-  }
-
-  isobit_linear_logp_args& args() { return args_; }
-
-  void attach(Outputs* outputs) {
-    outputs->attach(&args_);
-    for (isobit_tensor* view :
-         {&args_.logp, &args_.lse, &args_.entropy, &args_.rank, &args_.target_logit, &args_.top_id, &args_.top_logp}) {
-      if (view->dtype == ISOBIT_NONE) continue;
-      const size_t bytes = static_cast<size_t>(view->shape[0] * (view->rank == 2 ? view->shape[1] : 1)) * 4;
-      written_.push_back({view->data, bytes, buffers_.size()});
-      buffers_.push_back(device_->allocate(bytes));
-      place(view);
-    }
-  }
-
-  void* allocate(size_t bytes) {
-    buffers_.push_back(device_->allocate(bytes));
-    return buffers_.back().data();
-  }
-
-  void take_workspace() {
-    size_t minimum = 0;
-    ASSERT_EQ(isobit_linear_logp_workspace(&args_, &minimum, nullptr), ISOBIT_OK) << isobit_last_error();
-    args_.workspace = allocate(minimum);
-    args_.workspace_bytes = minimum;
-  }
-
-  void fetch() const {
-    for (const Written& w : written_) std::memcpy(w.host, buffers_[w.buffer].data(), w.bytes);
-  }
-
- private:
-  struct Written {
-    void* host;
-    size_t bytes;
-    size_t buffer;
-  };
-
-  void upload(isobit_tensor* view, const void* data, size_t bytes) {
-    if (view->dtype == ISOBIT_NONE) return;
-    buffers_.push_back(device_->upload(data, bytes));
-    place(view);
-  }
-  void place(isobit_tensor* view) const {
-    view->data = buffers_.back().data();
-    view->device_type = ISOBIT_CUDA;
-  }
-
-  ptx::EmulatedRuntime* device_;
-  isobit_linear_logp_args args_;
-  std::vector<ptx::DeviceBuffer> buffers_;
-  std::vector<Written> written_;
-};
-
-void expect_clean(const ptx::EmulatedRuntime& device, const std::string& what) {
-  EXPECT_TRUE(device.report().ok()) << what << "\n" << device.report().text();
-}
-
 void compare(const Problem& problem, unsigned wanted, std::initializer_list<const char*> kernels = {"sm90", "sm80"}) {
   const Outputs expected = run(problem, wanted);
   ptx::for_each_schedule(
@@ -105,14 +33,6 @@ void compare(const Problem& problem, unsigned wanted, std::initializer_list<cons
           }
         }
       });
-}
-
-Problem with_options(const Shape& shape, uint64_t seed) {
-  Problem problem = random_problem(shape, seed, 6.0f);
-  for (int64_t v = 0; v < shape.vocab; ++v) problem.bias.push_back(0.01f * static_cast<float>(v % 301 - 150));
-  for (int64_t n = 0; n < shape.rows; ++n) problem.temperature.push_back(0.5f + 0.1f * static_cast<float>(n % 11));
-  problem.softcap = 8.0f;
-  return problem;
 }
 
 TEST(LinearLogpEmulated, FewRows) {
@@ -216,84 +136,6 @@ TEST(LinearLogpEmulated, Paced) {
   call.fetch();
   expect_clean(device, "paced");
   EXPECT_EQ(expected.bytes(), found.bytes());
-}
-
-// Shards with odd borders, merged.
-TEST(LinearLogpEmulated, Shards) {
-  for (const int64_t rows : {3, 66}) {
-    const Problem problem = with_options({rows, 64, 600, 2}, 11);
-    const Outputs expected = run(problem, kEverything);
-    const Outputs logits = run(problem, Outputs::kLogit);
-    for (const char* kernel : {"sm90", "sm80"}) {
-      ptx::EmulatedRuntime device(kFolder, {.multiprocessors = 3});
-      const ScopedRuntime scope(&device);
-      Call call(&device, problem, kernel);
-      Outputs found(problem, kEverything);
-      call.attach(&found);
-      const ptx::DeviceBuffer all_logits = device.upload(logits.target_logit.data(), logits.target_logit.bytes());
-      std::vector<isobit_linear_logp_state> states;
-      const isobit_linear_logp_args whole = call.args();
-      const int64_t borders[] = {0, 1, 70, 192, 325, 326, 600};
-      for (size_t i = 0; i + 1 < std::size(borders); ++i) {
-        call.args() = whole;
-        call.args().weight.data = static_cast<uint16_t*>(whole.weight.data) + borders[i] * problem.weight_stride;
-        call.args().weight.shape[0] = borders[i + 1] - borders[i];
-        call.args().bias.data = static_cast<float*>(whole.bias.data) + borders[i];
-        call.args().bias.shape[0] = borders[i + 1] - borders[i];
-        call.args().first_id = borders[i];
-        call.args().vocab_size = problem.shape.vocab;
-        call.args().target_logit.data = all_logits.data();
-        size_t bytes = 0;
-        ASSERT_EQ(isobit_linear_logp_state_bytes(&call.args(), &bytes), ISOBIT_OK) << isobit_last_error();
-        void* const state = call.allocate(bytes);
-        call.take_workspace();
-        ASSERT_EQ(isobit_linear_logp_shard(&call.args(), state, nullptr), ISOBIT_OK) << isobit_last_error();
-        states.push_back({borders[i], borders[i + 1] - borders[i], state});
-      }
-      call.args() = whole;
-      call.args().hidden = {};
-      call.args().weight = {};
-      call.args().bias = {};
-      call.args().vocab_size = problem.shape.vocab;
-      ASSERT_EQ(isobit_linear_logp_merge(&call.args(), states.data(), static_cast<int32_t>(states.size()), nullptr),
-                ISOBIT_OK)
-          << isobit_last_error();
-      call.fetch();
-      expect_clean(device, kernel);
-      for (int64_t row = 0; row < rows; ++row) ASSERT_EQ(expected.row_bytes(row), found.row_bytes(row)) << row;
-    }
-  }
-}
-
-// More shards than the merge plans at a time, their states from the CPU backend.
-TEST(LinearLogpEmulated, ManyShardsMerged) {
-  const Problem problem = with_options({70, 8, 60000, 1}, 12);
-  ptx::EmulatedRuntime device(kFolder, {.multiprocessors = 3});
-  const ScopedRuntime scope(&device);
-  Call call(&device, problem, "sm90");
-  Outputs found(problem, kWithEntropy);
-  std::vector<ptx::DeviceBuffer> on_device;
-  std::vector<isobit_linear_logp_state> states;
-  for (int64_t first = 0; first < 60000; first += 469) {
-    isobit_linear_logp_args args = shard_args(problem, first, std::min<int64_t>(first + 469, 60000));
-    found.attach(&args);
-    size_t bytes = 0;
-    ASSERT_EQ(isobit_linear_logp_state_bytes(&args, &bytes), ISOBIT_OK) << isobit_last_error();
-    ASSERT_EQ(isobit_linear_logp_workspace(&args, &args.workspace_bytes, nullptr), ISOBIT_OK) << isobit_last_error();
-    Guarded workspace(args.workspace_bytes);
-    args.workspace = workspace.data();
-    Guarded state(bytes);
-    ASSERT_EQ(isobit_linear_logp_shard(&args, state.data(), nullptr), ISOBIT_OK) << isobit_last_error();
-    on_device.push_back(device.upload(state.data(), bytes));
-    states.push_back({first, args.weight.shape[0], on_device.back().data()});
-  }
-  call.attach(&found);
-  call.args().hidden = call.args().weight = call.args().bias = {};
-  call.args().vocab_size = problem.shape.vocab;
-  ASSERT_EQ(isobit_linear_logp_merge(&call.args(), states.data(), 128, nullptr), ISOBIT_OK) << isobit_last_error();
-  call.fetch();
-  expect_clean(device, "many shards");
-  EXPECT_EQ(run(problem, kWithEntropy).bytes(), found.bytes());
 }
 
 }  // namespace
