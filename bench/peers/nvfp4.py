@@ -9,6 +9,7 @@ Prints JSON lines (docs/results).
     python bench/peers/nvfp4.py                    # nvfp4_geglu at pi0.5's row counts, one layer
     python bench/peers/nvfp4.py --layers 18
     python bench/peers/nvfp4.py --mlp --layers 18  # quantise, nvfp4_geglu, nvfp4_linear
+    python bench/peers/nvfp4.py --error            # the packed hidden against the staged recipe's, no times
 
 Peers: cublas-gemm; hopper-staged (dequantise the weight, product, GeGLU, quantise, in every call);
 hopper-staged-resident (the same with the weight kept in bf16); weight-stream (packed bytes at the speed of a copy).
@@ -19,47 +20,22 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import math
 import statistics
 import sys
 
 import torch
+from nvfp4_operands import Packed, dequantise, packed_normal, pair_table
 
 import isobit.torch as ops
 from isobit._abi import GELU, Nvfp4GegluArgs, Nvfp4LinearArgs
 from isobit._library import library
 from isobit.torch._call import add_workspace, put, run, template
 from isobit.torch._nvfp4 import _new_matrix, _put_matrix, _put_scale
-from isobit.torch._nvfp4_mlp import tile_scales
 
 ROWS = (784, 816, 880, 968)
 PEERS = ("cublas-gemm", "hopper-staged-resident", "hopper-staged", "weight-stream")
-E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 X_SCALE = 1 / 700
-
-
-class Packed:
-    """A random packed matrix [rows, k] with scales between 2^-2 and 2^1."""
-
-    def __init__(self, rows: int, k: int, seed: int):
-        random = torch.Generator(device="cuda").manual_seed(seed)
-        self.codes = torch.randint(0, 256, (rows, k // 2), dtype=torch.uint8, device="cuda", generator=random)
-        self.blocks = torch.randint(44, 68, (rows, k // 16), dtype=torch.uint8, device="cuda", generator=random)
-        self.matrix = ops.Nvfp4Matrix(self.codes, tile_scales(self.blocks))
-
-    def bytes(self) -> int:
-        return self.codes.numel() + self.matrix.scales.numel()
-
-
-def dequantise(codes: torch.Tensor, blocks: torch.Tensor, table: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
-    """[rows, k] bf16. `table` holds for every byte its two values."""
-    values = table[codes.int()].view(*blocks.shape, 16)
-    return (values * (blocks.view(torch.float8_e4m3fn).to(torch.bfloat16) * scale)[..., None]).flatten(1)
-
-
-def pair_table() -> torch.Tensor:
-    nibble = torch.tensor(E2M1 + tuple(-v for v in E2M1), dtype=torch.bfloat16, device="cuda")
-    byte = torch.arange(256, device="cuda")
-    return torch.stack([nibble[byte % 16], nibble[byte // 16]], 1)
 
 
 class Call:
@@ -245,6 +221,31 @@ def compare_mlp(m: int, options) -> None:
          6 * m * k * width)  # fmt: skip
 
 
+def compare_error(m: int, options) -> None:
+    """The packed hidden against the staged recipe's, both through the same down projection."""
+    k, width = options.k, options.width
+    x, x_bf16, x_scale = packed_normal(m, k, 1)
+    weight, weight_bf16, weight_scale = packed_normal(2 * width, k, 2)
+    down, _, down_scale = packed_normal(k, width, 3)
+    gain = 2.0**-5  # brings gate and up to about the values that GELU bends
+    hidden = ops.geglu_packed(torch.mm(x_bf16, weight_bf16.t()) * gain, gelu="tanh", layout="interleaved")
+    encode = 2.0 ** math.floor(math.log2(2688 / hidden.abs().max().item()))
+    expected = ops.nvfp4_quantize(hidden, global_scale=encode)
+    got = ops.nvfp4_geglu(x, weight, gelu="tanh", x_scale=x_scale, gate_scale=weight_scale * gain,
+                          up_scale=weight_scale * gain, out_scale=encode)  # fmt: skip
+    a, b = (
+        ops.nvfp4_linear(h, down, x_scale=1 / encode, weight_scale=down_scale, dtype=torch.float32).double()
+        for h in (got, expected)
+    )
+    differ = (got.codes != expected.codes).float().mean().item()
+    line = {"op": "nvfp4_mlp", "shape": {"M": m, "K": k, "I": width}, "gpu": torch.cuda.get_device_name(),
+            "peer": "hopper-staged", "relative_l2": ((a - b).norm() / b.norm()).item(),
+            "cosine": torch.nn.functional.cosine_similarity(a.flatten(), b.flatten(), 0).item(),
+            "code_bytes_that_differ": differ, "command": "python bench/peers/nvfp4.py " + " ".join(sys.argv[1:]),
+            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}  # fmt: skip
+    print(json.dumps(line), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
@@ -258,9 +259,15 @@ def main() -> None:
     parser.add_argument("--replays", type=int, default=20)
     parser.add_argument("--compile", action="store_true", help="dequantise through torch.compile instead of eager")
     parser.add_argument("--mlp", action="store_true", help="the whole MLP instead of nvfp4_geglu")
+    parser.add_argument("--error", action="store_true", help="no times: the hidden's error through a down projection")
     parser.add_argument("--linear", action="store_true", help="the down projection instead of nvfp4_geglu")
     options = parser.parse_args()
-    compare = compare_mlp if options.mlp else compare_linear if options.linear else compare_geglu
+    compare = (
+        compare_error if options.error
+        else compare_mlp if options.mlp
+        else compare_linear if options.linear
+        else compare_geglu
+    )  # fmt: skip
     for m in options.rows:
         torch.cuda.reset_peak_memory_stats()
         compare(m, options)

@@ -56,6 +56,10 @@ class Ring {
   }
   // Using side.
   __device__ __forceinline__ void wait_full(RingPosition<kStages> at) const { wait(full(at.stage), at.parity); }
+  // Whether wait_full would not wait.
+  __device__ __forceinline__ bool test_full(RingPosition<kStages> at) const {
+    return ptx::mbarrier_test_wait(full(at.stage), at.parity);
+  }
   __device__ __forceinline__ void release(uint32_t stage) const { ptx::mbarrier_arrive(empty(stage)); }
 
  private:

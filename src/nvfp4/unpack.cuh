@@ -15,15 +15,14 @@ namespace isobit::device {
 // may start meanwhile. The first half has the block's even elements, the second one the odd ones: a low or high half of
 // every byte, in the order in which the product decodes its weights.
 __device__ __forceinline__ void unpack_nvfp4_half(const Nvfp4Operand& x, const Nvfp4Unpack& to, int64_t index) {
-  const int64_t per_row = 2 * int64_t{x.blocks};
-  // A division of 64 bits takes longer than everything else here.
-  const bool narrow = index >> 32 == 0;
-  const int64_t local = narrow ? static_cast<uint32_t>(index) / static_cast<uint32_t>(per_row) : index / per_row;
+  const auto per_row = 2 * static_cast<uint32_t>(x.blocks);
+  // A division of 64 bits takes longer than everything else here. Rows fit 31 bits.
+  const auto local = static_cast<uint32_t>(index >> 32 == 0 ? static_cast<uint32_t>(index) / per_row : index / per_row);
   if (local >= to.rows) return;
-  const int64_t row = to.first_row + local;
-  const auto in_row = static_cast<int32_t>(index - local * per_row);
-  const int32_t block = in_row / 2;
-  const uint8_t* const codes = x.codes + row * x.row_bytes + 8 * int64_t{block};
+  const uint32_t row = static_cast<uint32_t>(to.first_row) + local;
+  const uint32_t in_row = static_cast<uint32_t>(index) - local * per_row;
+  const uint32_t block = in_row / 2;
+  const uint8_t* const codes = x.codes + row * x.row_bytes + 8 * block;
   uint2 packed = {0, 0};
   if (x.aligned) {
     packed = __ldg(reinterpret_cast<const uint2*>(codes));
@@ -43,8 +42,7 @@ __device__ __forceinline__ void unpack_nvfp4_half(const Nvfp4Operand& x, const N
     const uint32_t codes_of_pair = nvfp4_low_codes(__byte_perm(packed.x, packed.y, 0x4400u + 0x1111u * q));
     pairs[q] = ptx::mul_bf16x2(ptx::mul_bf16x2(codes_of_pair, scale), kTwoTo16);
   }
-  *reinterpret_cast<uint4*>(to.out + 16 * (local * per_row + in_row)) =
-      make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+  *reinterpret_cast<uint4*>(to.out + 16 * index) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
 }
 
 }  // namespace isobit::device

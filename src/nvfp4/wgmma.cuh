@@ -15,8 +15,6 @@
 
 #include <cstdint>
 
-#include "device/ptx/convert.cuh"
-#include "device/ptx/memory.cuh"
 #include "device/ptx/registers.cuh"
 #include "device/ptx/synchronize.cuh"
 #include "device/ptx/tma.cuh"
@@ -24,34 +22,10 @@
 #include "device/ptx/wgmma_registers.cuh"
 #include "device/ring.cuh"
 #include "device/wgmma_descriptor.h"
-#include "nvfp4/decode.cuh"
 #include "nvfp4/wgmma.h"
+#include "nvfp4/wgmma_weights.cuh"
 
 namespace isobit::device {
-
-// The block's shared memory, by address.
-template <class Config>
-struct Nvfp4Shared {
-  uint32_t tokens;   // stages of x
-  uint32_t weights;  // stages of codes and scales
-  uint32_t staging;
-  uint32_t scales;             // decoded, of every multiplying warp
-  uint32_t barriers;           // of the ring
-  uint32_t epilogue_barriers;  // two a group
-  __device__ __forceinline__ explicit Nvfp4Shared(uint32_t base) {
-    tokens = (base + Config::kAlignment - 1) / Config::kAlignment * Config::kAlignment;
-    weights = tokens + Config::kStages * Config::kTokenBytes;
-    staging = weights + Config::kStages * Config::kWeightBytes;
-    scales = staging + Config::kStagingBytes;
-    barriers = scales + Config::kScaleBytes;
-    epilogue_barriers = barriers + 2 * Config::kMostStages * 8;
-  }
-};
-
-struct Nvfp4TilePlace {
-  int32_t token_tile, row_tile;
-  bool last;  // of this block
-};
 
 // Calls body(tile) for the block's tiles. Neighbouring blocks have neighbouring token tiles: a weight tile is read from
 // memory once and then from L2.
@@ -99,141 +73,87 @@ __device__ __forceinline__ void copy_nvfp4(const TensorMap* x, const TensorMap* 
   });
 }
 
-// A thread's share of its warpgroup's weight rows: pair `pair()` of the tile. A warp has 16 rows, in the order of the
-// fragment: the even ones of eight pairs, then the odd ones.
-template <class Config>
-class Nvfp4Weights {
- public:
-  __device__ __forceinline__ Nvfp4Weights(const Nvfp4Shared<Config>& shared, int group) {
-    const int lane = threadIdx.x % 32;
-    first_pair_ = 32 * group + 8 * (threadIdx.x % Config::kWarpgroup / 32);
-    codes_ = shared.weights + pair() * Config::kCodeRow;
-    selector_ = 0x4400u + 0x1111u * (lane % 4);
-    decoded_ = shared.scales + first_pair_ / 8 * Config::kScaleWarp;
-    packed_ = shared.weights + Config::kCodeBytes;
-  }
-  __device__ __forceinline__ int pair() const { return first_pair_ + threadIdx.x % 32 / 4; }
-
-  // Where this lane's two packed scales of the tile lie in a stage: lane 2 r + h has blocks 2 h and 2 h + 1 of row r.
-  __device__ __forceinline__ void start_tile(const Nvfp4TilePlace& tile) {
-    const int lane = threadIdx.x % 32;
-    const int row = 2 * (tile.row_tile * Config::kPairs % 64 + first_pair_ + lane / 2 % 8) + lane / 16;
-    tile_packed_ = packed_ + row / 128 * Config::kScaleTile + row % 32 * 16 + row % 128 / 32 * 4 + lane % 2 * 2;
-  }
-  // A stage's scales, each decoded once in the warp: loaded packed, then put where load_scales finds them.
-  __device__ __forceinline__ void load_packed_scales(uint32_t stage) {
-    packed_scales_ = ptx::load_shared_u16(tile_packed_ + stage * Config::kWeightBytes);
-  }
-  __device__ __forceinline__ void decode_scales() const {
-    const uint32_t halves = ptx::fp16x2_from_e4m3x2(packed_scales_);
-    const uint2 pairs = {scale_pair(static_cast<uint16_t>(halves)), scale_pair(static_cast<uint16_t>(halves >> 16))};
-    __syncwarp();
-    ptx::store_shared_2(decoded_ + threadIdx.x % 32 * 8, pairs);
-    __syncwarp();
-  }
-  __device__ __forceinline__ void load_scales() {
-    const uint32_t at = decoded_ + threadIdx.x % 32 / 4 * 16;
-    even_scales_ = ptx::load_shared_4(at);
-    odd_scales_ = ptx::load_shared_4(at + 128);
-  }
-  // Blocks 2 half and 2 half + 1 of a stage.
-  __device__ __forceinline__ void load_codes(uint32_t stage, int half) {
-    const uint32_t at = codes_ + stage * Config::kWeightBytes + 16 * half;
-    even_[half] = ptx::load_shared_4(at);
-    odd_[half] = ptx::load_shared_4(at + Config::kPairs * Config::kCodeRow);
-  }
-  // The loaded codes of a block as a fragment of A.
-  __device__ __forceinline__ void decode(int block, uint32_t (&fragment)[4]) const {
-    const uint32_t even = bytes_of(even_[block / 2], block);
-    const uint32_t odd = bytes_of(odd_[block / 2], block);
-    const uint32_t even_scale = word_of(even_scales_, block);
-    const uint32_t odd_scale = word_of(odd_scales_, block);
-    fragment[0] = ptx::mul_bf16x2_here(nvfp4_low_codes(even), even_scale);
-    fragment[1] = ptx::mul_bf16x2_here(nvfp4_low_codes(odd), odd_scale);
-    fragment[2] = ptx::mul_bf16x2_here(nvfp4_high_codes(even), even_scale);
-    fragment[3] = ptx::mul_bf16x2_here(nvfp4_high_codes(odd), odd_scale);
-  }
-
- private:
-  static __device__ __forceinline__ uint32_t scale_pair(uint16_t scale) {
-    const float wide = numerics::mul_rn(ptx::float_from_fp16(scale), 0x1p118f);
-    return __byte_perm(__float_as_uint(wide), 0, 0x3232);
-  }
-  static __device__ __forceinline__ uint32_t word_of(const uint4& words, int i) {
-    return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
-  }
-  // Bytes q and q + 4 of a block, q = lane % 4: elements 2 q, 2 q + 1 and 2 q + 8, 2 q + 9.
-  __device__ __forceinline__ uint32_t bytes_of(const uint4& half, int block) const {
-    return block % 2 == 0 ? __byte_perm(half.x, half.y, selector_) : __byte_perm(half.z, half.w, selector_);
-  }
-
-  int first_pair_;
-  uint32_t codes_, packed_, tile_packed_, decoded_, selector_;
-  uint16_t packed_scales_;
-  uint4 even_scales_, odd_scales_;
-  uint4 even_[2], odd_[2];
-};
-
 // A warpgroup's way through the products of a tile. A stage's four blocks are multiplied in two groups: while one is
-// under way, the blocks of the next are decoded.
+// under way, the blocks of the next are decoded. What a stage needs besides its bytes (its descriptor, its place,
+// whether it has arrived) is found a stage ahead: a warp's way through the loop is longer than it looks, as little
+// hides a latency.
 template <class Config>
 struct Nvfp4Products {
   static_assert(Config::kDepth == 64);
   float (&d)[Config::kSums];
   Nvfp4Weights<Config>& weights;
   const Ring<Config::kStages>& ring;
-  RingPosition<Config::kStages>& at;
+  RingPosition<Config::kStages>& at;  // of the stage that is loaded next
   uint32_t tokens;
-  uint32_t previous;  // stage
+  bool arrived;                // the stage at `at`
+  uint32_t offset;             // its place among the weights
+  uint64_t descriptor;         // of its tokens
+  uint64_t b;                  // of the stage that is multiplied
+  uint32_t current, previous;  // stages
   uint32_t fragment[4][4];
 
+  // Goes from the stage at `at` to the one after it.
+  __device__ __forceinline__ void look_ahead() {
+    previous = current;
+    current = at.stage;
+    b = descriptor;
+    at.advance();
+    place();
+    arrived = ring.test_full(at);
+  }
+  __device__ __forceinline__ void place() {
+    offset = at.stage * Config::kWeightBytes;
+    descriptor = swizzle128_descriptor(tokens + at.stage * Config::kTokenBytes);
+  }
   __device__ __forceinline__ void load_stage_start() {
-    ring.wait_full(at);
-    weights.load_packed_scales(at.stage);
-    weights.load_codes(at.stage, 0);
+    if (!arrived) ring.wait_full(at);
+    weights.load_packed_scales(offset);
+    weights.load_codes(offset, 0);
   }
   __device__ __forceinline__ void load_stage_rest() {
     weights.decode_scales();
     weights.load_scales();
-    weights.load_codes(at.stage, 1);
+    weights.load_codes(offset, 1);
   }
   __device__ __forceinline__ void decode_half(int half) {
     weights.decode(2 * half, fragment[2 * half]);
     weights.decode(2 * half + 1, fragment[2 * half + 1]);
   }
-  // Blocks 2 half and 2 half + 1; then the group before is done, and its fragments and stage are free.
-  __device__ __forceinline__ void multiply_half(int half, uint64_t b, bool accumulate) {
+  // Blocks 2 half and 2 half + 1.
+  __device__ __forceinline__ void multiply_half(int half, bool accumulate) {
     ptx::wgmma_fence();
 #pragma unroll
     for (int block = 2 * half; block < 2 * half + 2; ++block) {
       ptx::WgmmaBf16::mma(d, fragment[block], b + block * kDescriptorK16, accumulate || block > 0);
     }
     ptx::wgmma_commit();
-    ptx::wgmma_wait<1>();
   }
-  __device__ __forceinline__ void release() const {
+  __device__ __forceinline__ void release(uint32_t stage) const {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) ring.release(previous);
+    if (threadIdx.x % 32 == 0) ring.release(stage);
   }
   __device__ __forceinline__ void start() {
+    arrived = false;
+    place();
     load_stage_start();
     load_stage_rest();
     decode_half(0);
+    look_ahead();
   }
-  // One stage. A tile's first and last stage are apart, so that those between them have no branches.
+  // One stage. A tile's first and last stage are apart, so that those between them have no branches. After each wait
+  // the group before is done, and its fragments and stage are free.
   template <bool kFirst, bool kLast>
   __device__ __forceinline__ void stage() {
-    const uint32_t current = at.stage;
-    const uint64_t b = swizzle128_descriptor(tokens + current * Config::kTokenBytes);
-    at.advance();
-    multiply_half(0, b, !kFirst);
-    if (!kFirst) release();
+    multiply_half(0, !kFirst);
+    ptx::wgmma_wait<1>();
+    if (!kFirst) release(previous);
     if (!kLast) load_stage_start();
     decode_half(1);
     if (!kLast) load_stage_rest();
-    multiply_half(1, b, true);
+    multiply_half(1, true);
+    if (!kLast) look_ahead();
+    ptx::wgmma_wait<1>();
     if (!kLast) decode_half(0);
-    previous = current;
   }
   // All of a tile; signal() when `before` of them are under way, or all but the last one.
   template <class Signal>
@@ -262,12 +182,12 @@ __device__ __forceinline__ void multiply_nvfp4_tile(float (&d)[Config::kSums], N
                                                     const Ring<Config::kStages>& ring,
                                                     RingPosition<Config::kStages>& at, uint32_t tokens, int32_t steps,
                                                     int32_t before, const Signal& signal) {
-  Nvfp4Products<Config> products{d, weights, ring, at, tokens, 0, {}};
+  Nvfp4Products<Config> products{d, weights, ring, at, tokens};
   products.start();
   products.stages(steps, before, signal);
   ptx::wgmma_wait<0>();
   ptx::wgmma_pin(d);
-  products.release();
+  products.release(products.current);
 }
 
 // Named barriers of a block: 1 + group among a warpgroup's threads, and the start of the second warpgroup.
