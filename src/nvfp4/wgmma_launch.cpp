@@ -44,12 +44,9 @@ Status encode_codes(const Nvfp4WgmmaCall& call, int pairs, TensorMap* map) {
   return runtime().encode_tensor_map(spec, map);
 }
 
-// A few rows have more padding in the output's scales than blocks in x: two thread blocks a multiprocessor at least.
-Status launch_unpack(const Nvfp4WgmmaCall& call, const void* kernel, int multiprocessors, const Nvfp4WgmmaJob& job,
-                     void* stream) {
+Status launch_unpack(const Nvfp4WgmmaCall& call, const void* kernel, const Nvfp4WgmmaJob& job, void* stream) {
   LaunchShape shape;
-  shape.grid.x = static_cast<uint32_t>(
-      std::max<int64_t>(pieces_of(job.unpack->rows * (call.k / 8), kUnpackThreads), int64_t{2} * multiprocessors));
+  shape.grid.x = static_cast<uint32_t>(pieces_of(job.unpack->rows * (call.k / 8), kUnpackThreads));
   shape.block.x = kUnpackThreads;
   void* arguments[] = {job.job};
   return runtime().launch(call.device, kernel, shape, arguments, stream);
@@ -134,7 +131,7 @@ Status run_nvfp4_wgmma(const Nvfp4WgmmaCall& call, std::span<const Nvfp4Variant>
     plan.row_tiles = static_cast<int32_t>(pieces_of(call.columns, int64_t{64} * variant.groups));
     plan.steps = static_cast<int32_t>(call.k / kDepth);
     plan.lag = std::clamp(plan.steps - 1, 1, variant.stages / 2);
-    if (Status s = launch_unpack(call, unpack_kernel, properties.multiprocessors, job, stream); !s.ok()) return s;
+    if (Status s = launch_unpack(call, unpack_kernel, job, stream); !s.ok()) return s;
     if (Status s = launch_product(call, variant, properties.multiprocessors, job, stream); !s.ok()) return s;
   }
   return Status();

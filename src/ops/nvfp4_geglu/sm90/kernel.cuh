@@ -40,9 +40,7 @@ __device__ __forceinline__ float read_scale(const Job& job, int i) {
 
 __global__ void __launch_bounds__(256) nvfp4_geglu_unpack(const __grid_constant__ Job job) {
   ptx::launch_dependents();
-  const int64_t thread = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  device::unpack_nvfp4_half(job.x, job.unpack, thread);
-  if (job.unpack.first_row == 0) clear_padding(job.out, thread, int64_t{gridDim.x} * blockDim.x);
+  device::unpack_nvfp4_half(job.x, job.unpack, int64_t{blockIdx.x} * blockDim.x + threadIdx.x);
 }
 
 // Staging of one group: rows of 128 bytes, a token each; 16-byte chunk c of token t lies at c ^ t % 8, so that neither
@@ -186,7 +184,15 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     if constexpr (Config::kMovesRegisters) ptx::release_registers<Config::kSpareRegisters>();
     const int warp = threadIdx.x / 32;
     if (threadIdx.x == 0) device::copy_nvfp4(&x, &codes, job.plan, ring, block.shared);
-    if (warp > 0) quantise_tiles(job, block, warp - 1);
+    if (warp > 0) {
+      // Before there is anything to quantise. What came before the unpacking kernel is done with these bytes.
+      constexpr int kSpareThreads = 32 * kSpareWarps;
+      if (job.unpack.first_row == 0) {
+        clear_padding(job.out, int64_t{blockIdx.x} * kSpareThreads + threadIdx.x - 32,
+                      int64_t{gridDim.x} * kSpareThreads);
+      }
+      quantise_tiles(job, block, warp - 1);
+    }
   } else {
     if constexpr (Config::kMovesRegisters) ptx::claim_registers<Config::kMultiplyRegisters>();
     multiply_tiles(job, block, ring, warpgroup - 1);
