@@ -1,4 +1,4 @@
-"""linear_logp under JAX: jit, grad and vmap on the CPU."""
+"""linear_logp under JAX: jit, grad and vmap, on the device that JAX takes by default."""
 
 import jax
 import jax.numpy as jnp
