@@ -25,6 +25,9 @@ __device__ __forceinline__ float plain_gradient(const GradientRow& g, float c, f
   return numerics::mul_rn(term, numerics::fma_rn(-g.h, log_p, c));
 }
 
+// Far below every plain logit, within what plain_gradient can reduce.
+constexpr float kNoLogit = -1000.0f;
+
 template <class Fragment, int kColumns, bool kEntropy>
 struct LogitsSink {
   static constexpr int kAccumulators = kColumns / 2;
@@ -43,7 +46,8 @@ struct LogitsSink {
 
   __device__ __forceinline__ void finish(const Unit& unit, Sums& d) const {
     const bool whole = unit.column + kColumns <= job.ids_of(unit.slice);
-    if (__all_sync(kWarp, whole && has_plain_logits(job.p.forward) && all_plain(d[0]) && all_plain(d[1]))) {
+    if (__all_sync(kWarp, has_plain_logits(job.p.forward) && all_plain(d[0]) && all_plain(d[1]))) {
+      if (!whole) mask(unit, d);
       store_plain(unit, d);
     } else {
       store_any(unit, d);
@@ -63,6 +67,18 @@ struct LogitsSink {
     return job.p.forward.first_id + job.first_id + int64_t{unit.slice} * job.slice_ids + column;
   }
 
+  // Columns that are no ids get a logit whose term is 0 in any row of plain logits: a tile at a border is then like others.
+  __device__ __forceinline__ void mask(const Unit& unit, Sums& d) const {
+    const int32_t left = job.ids_of(unit.slice) - unit.column - 2 * static_cast<int>(threadIdx.x % 4);
+#pragma unroll
+    for (int i = 0; i < kAccumulators; ++i) {
+      if (8 * (i / 4) + i % 2 < left) continue;
+      d[0][i] = kNoLogit;
+      d[1][i] = kNoLogit;
+    }
+  }
+
+  // Columns beyond the slice, whole blocks, are the next one's.
   __device__ __forceinline__ void store_plain(const Unit& unit, Sums& d) const {
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
@@ -81,8 +97,9 @@ struct LogitsSink {
                                    plain_gradient<kEntropy>(g, c, d[m][4 * (j + i) + 2 * h + 1])};
             word[i] = row < rows ? device::Words<numerics::Bf16>::pack(pair) : 0;
           }
-          *reinterpret_cast<uint2*>(to + j / kBlockGroups * kDzBlock + j % kBlockGroups * 8) =
-              exchange_words(word[0], word[1]);
+          const uint2 words = exchange_words(word[0], word[1]);
+          if (unit.column + 8 * j >= job.slice_pitch) continue;
+          *reinterpret_cast<uint2*>(to + j / kBlockGroups * kDzBlock + j % kBlockGroups * 8) = words;
         }
       }
     }
@@ -105,13 +122,16 @@ struct LogitsSink {
 
   // The dot products of target k of the tile's rows go to the workspace, where they are among the tile's ids.
   __device__ __forceinline__ void keep_target(const Unit& unit, Sums& d, int64_t k) const {
+    // Those of the slice: the next one's tile has the others.
+    const int32_t left = job.ids_of(unit.slice) - unit.column;
+    const int32_t columns = left < kColumns ? left : kColumns;
     const int q = threadIdx.x % 4;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int32_t row = first_row_of<Fragment>(unit) + Fragment::kBlockRows * (i / 2) + 8 * (i % 2);
       const int64_t number = job.first_row + row;
       const int64_t offset = row < rows ? target_at(job.p.forward, job.row_of[number], k) - id(unit, unit.column) : -1;
-      const bool here = offset >= 0 && offset < kColumns && (offset & 7) >> 1 == q;
+      const bool here = offset >= 0 && offset < columns && (offset & 7) >> 1 == q;
       // About one tile in forty holds a target of a given warp.
       if (!__any_sync(kWarp, here)) continue;
       float t = 0.0f;

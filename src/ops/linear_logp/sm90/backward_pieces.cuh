@@ -47,7 +47,7 @@ class Phases {
 
 // The products whose blocks keep pace.
 template <Product kProduct>
-constexpr bool kPaced = kProduct == Product::kLogits;
+constexpr bool kPaced = false;
 
 __device__ __forceinline__ uint32_t laps_of(int32_t steps) {
   return (static_cast<uint32_t>(steps) + TileConfig::kLapStages - 1) / TileConfig::kLapStages;
