@@ -67,7 +67,8 @@ struct LogitsSink {
     return job.p.forward.first_id + job.first_id + int64_t{unit.slice} * job.slice_ids + column;
   }
 
-  // Columns that are no ids get a logit whose term is 0 in any row of plain logits: a tile at a border is then like others.
+  // Columns that are no ids get a logit whose term is 0 in any row of plain logits: a tile at a border is then like
+  // others.
   __device__ __forceinline__ void mask(const Unit& unit, Sums& d) const {
     const int32_t left = job.ids_of(unit.slice) - unit.column - 2 * static_cast<int>(threadIdx.x % 4);
 #pragma unroll

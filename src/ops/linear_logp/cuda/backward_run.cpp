@@ -25,9 +25,9 @@ Params saving_params(const BackwardParams& p, void* saved, void* workspace, size
   return forward;
 }
 
+// Only sums of several pieces of rows need it.
 size_t scratch_of(const BackwardParams& p, const BackwardKernels& kernels) {
-  const bool sums_wait = p.forward.rows > kPiece && (p.wants_weight || p.wants_bias);
-  return kernels.counter_bytes + (sums_wait ? kernels.scratch_bytes(p) : 0);
+  return p.forward.rows > kPiece && (p.wants_weight || p.wants_bias) ? kernels.scratch_bytes(p) : 0;
 }
 
 // A node of the segment tree and where its sum goes.

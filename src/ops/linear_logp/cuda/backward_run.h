@@ -19,7 +19,6 @@ struct BackwardKernels {
   // after it.
   Status (*weight)(const BackwardJob& job, bool follows_hidden, void* stream);
   size_t (*scratch_bytes)(const BackwardParams& p);  // for sums of several pieces of rows, on p's device
-  size_t counter_bytes = 0;                          // at the beginning of the scratch, whatever the call
 };
 
 WorkspaceBytes backward_workspace(const BackwardParams& p, const BackwardKernels& kernels);

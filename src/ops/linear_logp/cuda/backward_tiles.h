@@ -44,9 +44,8 @@ ISOBIT_HD constexpr ColumnCut cut_columns(int64_t columns) {
 // What a launch passes to its product.
 struct ProductPlan {
   ColumnCut columns;
-  int32_t slices;            // units of one tile: segments in kHidden
-  int32_t group;             // row tiles of the tile order
-  uint32_t* laps = nullptr;  // zeros, by which blocks keep pace (sm90/pace.cuh); nullptr: they run freely
+  int32_t slices;  // units of one tile: segments in kHidden
+  int32_t group;   // row tiles of the tile order
 };
 
 // A tile of the result, for one slice of the ids.

@@ -13,8 +13,6 @@ using ProductKernel = void (*)(TensorMap, TensorMap, BackwardJob, ProductPlan);
 template <bool kEntropy>
 using Logits = cuda::LogitsSink<WarpgroupFragment, cuda::kWideColumns, kEntropy>;
 
-constexpr size_t kCounterBytes = TileConfig::kMaxLaps * sizeof(uint32_t);
-
 // A bf16 matrix and the box that one copy brings; rows of `columns` elements in the 128-byte swizzle.
 struct Matrix {
   const void* data;
@@ -71,31 +69,12 @@ Status launch_product(ProductKernel kernel, const BackwardJob& job, const Tensor
   shape.programmatic = programmatic;
   TensorMap maps[2] = {a, b};
   BackwardJob argument = job;
-  argument.scratch = static_cast<unsigned char*>(job.scratch) + kCounterBytes;
   ProductPlan planned = plan;
   void* parameters[] = {&maps[0], &maps[1], &argument, &planned};
   return runtime().launch(device, address, shape, parameters, stream);
 }
 
 constexpr int32_t kGroup = cuda::kGroupRows / cuda::kTileRows;
-
-// Cleared counters for the laps of a launch that is worth it; else nullptr.
-Status clear_laps(const BackwardJob& job, const ProductPlan& plan, void* stream, uint32_t** laps) {
-  const int device = job.p.forward.device.id;
-  DeviceProperties properties;
-  if (Status s = runtime().properties(device, &properties); !s.ok()) return s;
-  const int64_t row_tiles = round_up(job.rows, cuda::kTileRows) / cuda::kTileRows;
-  const int64_t units = row_tiles * plan.columns.count() * plan.slices;
-  const int64_t rounds = (units + properties.multiprocessors - 1) / properties.multiprocessors;
-  const int64_t steps = round_up(job.p.forward.width, kDepth) / kDepth;
-  const int64_t count = rounds * ((steps + TileConfig::kLapStages - 1) / TileConfig::kLapStages);
-  if (row_tiles < TileConfig::kPacedRowTiles || rounds * steps < TileConfig::kPacedStages ||
-      count > TileConfig::kMaxLaps) {
-    return Status();
-  }
-  *laps = static_cast<uint32_t*>(job.scratch);
-  return runtime().fill_bytes(device, *laps, 0, static_cast<size_t>(count) * sizeof(uint32_t), stream);
-}
 
 Status launch_logits(const BackwardJob& chunk, void* stream) {
   const BackwardJob job = cuda::without_slices(chunk);
@@ -105,9 +84,7 @@ Status launch_logits(const BackwardJob& chunk, void* stream) {
   const auto tiles = static_cast<int32_t>(round_up(job.slice_pitch, cuda::kWideColumns) / cuda::kWideColumns);
   const ProductKernel kernel = job.p.wants_entropy_gradient ? product_kernel<Product::kLogits, Logits<true>>
                                                             : product_kernel<Product::kLogits, Logits<false>>;
-  ProductPlan plan{{tiles, 0}, job.slices, kGroup};
-  if (Status s = clear_laps(job, plan, stream, &plan.laps); !s.ok()) return s;
-  return launch_product(kernel, job, hidden, weight, plan, job.rows, stream);
+  return launch_product(kernel, job, hidden, weight, {{tiles, 0}, job.slices, kGroup}, job.rows, stream);
 }
 
 Status launch_hidden(const BackwardJob& job, void* stream) {
@@ -137,8 +114,6 @@ size_t scratch_bytes(const BackwardParams& p) {
 
 }  // namespace
 
-cuda::BackwardKernels backward_kernels() {
-  return {launch_logits, launch_hidden, launch_weight, scratch_bytes, kCounterBytes};
-}
+cuda::BackwardKernels backward_kernels() { return {launch_logits, launch_hidden, launch_weight, scratch_bytes}; }
 
 }  // namespace isobit::linear_logp::sm90

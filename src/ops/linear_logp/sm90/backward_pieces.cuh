@@ -1,8 +1,8 @@
-// The stages of a unit: pieces of them, which the warpgroups multiply in turn, and laps, in which blocks keep pace.
+// The stages of a unit, and the phases of a launch.
 #pragma once
 
 #include "ops/linear_logp/cuda/backward_walk.cuh"
-#include "ops/linear_logp/sm90/pace.cuh"
+#include "ops/linear_logp/sm90/backward_config.h"
 
 namespace isobit::linear_logp::sm90 {
 
@@ -44,45 +44,5 @@ class Phases {
  private:
   int32_t count_;
 };
-
-// The products whose blocks keep pace.
-template <Product kProduct>
-constexpr bool kPaced = false;
-
-__device__ __forceinline__ uint32_t laps_of(int32_t steps) {
-  return (static_cast<uint32_t>(steps) + TileConfig::kLapStages - 1) / TileConfig::kLapStages;
-}
-
-// The pacing thread. Where a segment is shorter than the others, some blocks lack a lap of it; then the others lose
-// their patience.
-template <Product kProduct>
-__device__ __forceinline__ void keep_pace(const Walk<kProduct>& walk, const Pace& pace, uint32_t* counters) {
-  const Phases<kProduct> phases(walk);
-  bool patient = true;
-  uint32_t started = 0;
-  for (int32_t phase = 0; phase < phases.count(); ++phase) {
-    const int32_t piece = phases.piece(phase);
-    for (uint32_t first = 0; first + blockIdx.x < walk.count(); first += gridDim.x) {
-      const int32_t steps = steps_of(walk.depth(walk.at(first + blockIdx.x)));
-      const uint32_t left = walk.count() - first;
-      for (uint32_t lap = 0; lap < laps_of(phases.steps(steps, piece)); ++lap, ++started) {
-        wait_barrier(pace.started, started & 1);
-        await_blocks(counters + lap, left < gridDim.x ? left : gridDim.x, &patient);
-        device::ptx::mbarrier_arrive(pace.allowed);
-      }
-      counters += laps_of(phases.steps(steps_of(walk.largest_depth()), piece));
-    }
-    // A block without a unit of the last round is ahead by that.
-    const uint32_t rounds = (walk.count() + gridDim.x - 1) / gridDim.x;
-    const bool lacks_one = (rounds - 1) * gridDim.x + blockIdx.x >= walk.count();
-    if (lacks_one) counters += laps_of(phases.steps(steps_of(walk.largest_depth()), piece));
-  }
-}
-
-// The copying thread, before the first stage of a lap.
-__device__ __forceinline__ void start_lap(const Pace& pace, uint32_t lap) {
-  if (lap > 0) wait_barrier(pace.allowed, (lap - 1) & 1);
-  device::ptx::mbarrier_arrive(pace.started);
-}
 
 }  // namespace isobit::linear_logp::sm90

@@ -35,9 +35,8 @@ __device__ __forceinline__ void copy_transposed(uint32_t to, const TensorMap* ma
 // Brings one piece of a unit: stages [first, first + steps).
 template <Product kProduct>
 __device__ __forceinline__ void copy_piece(const TensorMap* a, const TensorMap* b, const BackwardJob& job,
-                                           const Unit& unit, int32_t first, int32_t steps, const Pace& pace, bool paced,
-                                           uint32_t& lap, const ProductRing& ring, ProductPosition& at,
-                                           uint32_t stages) {
+                                           const Unit& unit, int32_t first, int32_t steps, const ProductRing& ring,
+                                           ProductPosition& at, uint32_t stages) {
   constexpr auto kHint = ptx::L2Hint::kEvictNormal;
   const int columns = unit.wide ? cuda::kWideColumns : cuda::kNarrowColumns;
   // Rows of the operands' maps at k = 0; dz is a column of blocks there.
@@ -46,7 +45,6 @@ __device__ __forceinline__ void copy_piece(const TensorMap* a, const TensorMap* 
                         : kProduct == Product::kWeight ? job.dz_map_row(0, unit.slice, unit.row)
                                                        : 0;
   for (int32_t step = first; step < first + steps; ++step) {
-    if (kPaced<kProduct> && paced && step % TileConfig::kLapStages == 0) start_lap(pace, lap++);
     ring.acquire(at, ProductConfig::kBytesA + columns * kRowBytes);
     const uint32_t to_a = stages + at.stage * ProductConfig::kStageBytes;
     const uint32_t to_b = to_a + ProductConfig::kBytesA;
@@ -73,10 +71,8 @@ __device__ __forceinline__ void copy_piece(const TensorMap* a, const TensorMap* 
 
 template <Product kProduct>
 __device__ __forceinline__ void copy_units(const TensorMap* a, const TensorMap* b, const BackwardJob& job,
-                                           const Walk<kProduct>& walk, const Pace& pace, bool paced,
-                                           const ProductRing& ring, uint32_t stages) {
+                                           const Walk<kProduct>& walk, const ProductRing& ring, uint32_t stages) {
   ProductPosition at;
-  uint32_t lap = 0;
   const Phases<kProduct> phases(walk);
   const uint32_t count = walk.count();
   for (int32_t phase = 0; phase < phases.count(); ++phase) {
@@ -84,7 +80,7 @@ __device__ __forceinline__ void copy_units(const TensorMap* a, const TensorMap* 
     for (uint32_t index = blockIdx.x; index < count; index += gridDim.x) {
       const Unit unit = walk.at(index);
       copy_piece<kProduct>(a, b, job, unit, phases.first_step(piece), phases.steps(steps_of(walk.depth(unit)), piece),
-                           pace, paced, lap, ring, at, stages);
+                           ring, at, stages);
     }
   }
 }
@@ -110,17 +106,19 @@ __device__ __forceinline__ void finish_unit(const Sink& sink, const Unit& unit, 
   constexpr int kTransposedB = kProduct == Product::kLogits ? 0 : 1;
   const int32_t steps = Phases<kProduct>::steps(all_steps, piece);
   float d[2][kColumns / 2];
-  if (steps == 0) {
-    pass_turn();
-    if (all_steps > 0 || piece > 0 || sink.has_addend()) return;  // what is there stays
+  if constexpr (kProduct != Product::kLogits) {  // whose chains are never empty
+    if (steps == 0) {
+      pass_turn();
+      if (all_steps > 0 || piece > 0 || sink.has_addend()) return;  // what is there stays
 #pragma unroll
-    for (int m = 0; m < 2; ++m) {
+      for (int m = 0; m < 2; ++m) {
 #pragma unroll
-      for (int i = 0; i < kColumns / 2; ++i) d[m][i] = 0.0f;
+        for (int i = 0; i < kColumns / 2; ++i) d[m][i] = 0.0f;
+      }
     }
   }
   constexpr int32_t kChainSteps = kProduct == Product::kWeight ? kPieceSteps : INT32_MAX;
-  for (int32_t first = 0; first < steps;) {
+  for (int32_t first = 0; kProduct == Product::kLogits || first < steps; first += kChainSteps) {
     const bool last = steps - first <= kChainSteps;
     multiply_tile<numerics::Bf16, kTransposedA, kTransposedB>(d, ring, at, stages, ProductConfig::kStageBytes, 0,
                                                               ProductConfig::kBytesA,
@@ -134,7 +132,6 @@ __device__ __forceinline__ void finish_unit(const Sink& sink, const Unit& unit, 
         sink.resume(unit, d, own_scratch(scratch));
       }
       if (!last) sink.keep(unit, d, own_scratch(scratch));
-      first += kChainSteps;
     } else {
       break;
     }
@@ -162,8 +159,10 @@ __device__ __forceinline__ void multiply_units(const Walk<kProduct>& walk, const
       const uint32_t next = pair + gridDim.x;
       const bool both = next < count;
       if (group == 1 && !both && ends) return;
-      const int32_t first_steps = steps_of(walk.depth(walk.at(pair)));
-      if (group == 1) at.advance(phases.steps(first_steps, piece));
+      const Unit unit = walk.at(group == 0 || !both ? pair : next);
+      const int32_t steps = steps_of(walk.depth(unit));
+      const int32_t other_steps = phases.steps(steps_of(walk.depth(walk.at(group == 0 && both ? next : pair))), piece);
+      if (group == 1) at.advance(other_steps);
       wait_turn(group);
       const auto pass_turn = [&] {
         if (group == 0 ? both || !ends : next + gridDim.x < count || !ends) give_turn(1 - group);
@@ -172,8 +171,6 @@ __device__ __forceinline__ void multiply_units(const Walk<kProduct>& walk, const
         pass_turn();
         continue;
       }
-      const Unit unit = walk.at(group == 0 ? pair : next);
-      const int32_t steps = steps_of(walk.depth(unit));
       const auto finish = [&](auto columns) {
         finish_unit<kProduct, decltype(columns)::value>(sink, unit, steps, piece, ring, at, stages, scratch, pass_turn);
       };
@@ -182,7 +179,7 @@ __device__ __forceinline__ void multiply_units(const Walk<kProduct>& walk, const
       } else if constexpr (kProduct != Product::kLogits) {
         finish(std::integral_constant<int, cuda::kNarrowColumns>());
       }
-      if (group == 0 && both) at.advance(phases.steps(steps_of(walk.depth(walk.at(next))), piece));
+      if (group == 0 && both) at.advance(other_steps);
     }
   }
 }
@@ -197,12 +194,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const uint32_t stages = (base + kSwizzleAlignment - 1) / kSwizzleAlignment * kSwizzleAlignment;
   constexpr uint32_t kRingBytes = ProductConfig::kStages * ProductConfig::kStageBytes;
   const ProductRing ring(stages + kRingBytes + ProductConfig::kColumnBytes);
-  constexpr uint32_t kPaceAt = kRingBytes + ProductConfig::kColumnBytes + ProductRing::kBarrierBytes;
-  const Pace pace(stages + kPaceAt);
-  if (threadIdx.x == 0) {
-    ring.initialise(kUsersOfStage);
-    pace.initialise();
-  }
+  if (threadIdx.x == 0) ring.initialise(kUsersOfStage);
   __syncthreads();
   // The product for d_weight reads nothing of the one for d_hidden: its blocks follow on those that have no unit left.
   if constexpr (kProduct == Product::kHidden) ptx::launch_dependents();
@@ -211,11 +203,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int warpgroup = __shfl_sync(cuda::kWarp, threadIdx.x / kWarpgroup, 0);
   if (warpgroup == 0) {
     ptx::release_registers<ProductConfig::kCopyRegisters>();
-    if constexpr (kPaced<kProduct>) {
-      if (threadIdx.x == cuda::kWarpThreads && plan.laps != nullptr) keep_pace(walk, pace, plan.laps);
-    }
     if (threadIdx.x == 0) {
-      copy_units<kProduct>(&a, &b, job, walk, pace, plan.laps != nullptr, ring, stages);
+      copy_units<kProduct>(&a, &b, job, walk, ring, stages);
       // Whoever waits for this grid waits for that one too.
       if constexpr (kProduct == Product::kWeight) ptx::wait_for_previous_grid();
     }
