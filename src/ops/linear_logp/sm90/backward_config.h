@@ -15,7 +15,7 @@ struct ProductConfig {
   static constexpr int kMultiplyRegisters = 240;
   static constexpr uint32_t kBytesA = cuda::kTileRows * kRowBytes;
   static constexpr uint32_t kStageBytes = kBytesA + cuda::kWideColumns * kRowBytes;
-  static constexpr uint32_t kColumnBytes = 16 * 4 * 2 * kWarpgroup;   // one column of 16 words a thread
+  static constexpr uint32_t kColumnBytes = 16 * 4 * 2 * kWarpgroup;  // one column of 16 words a thread
   static constexpr uint32_t kBarrierBytes = 2 * kStages * 8;
   static constexpr uint32_t kSharedBytes = kSwizzleAlignment + kStages * kStageBytes + kColumnBytes + kBarrierBytes;
 };
