@@ -105,6 +105,7 @@ inline void print_samples(const std::vector<double>& us) {
   std::printf("],\"median_us\":%.2f,", median(us));
 }
 
-void measure_training_shares(int shares, const Operands& operands, const Shape& shape, const Settings& settings);
+constexpr int kShares[] = {1, 2, 4, 8, 16};
+void measure_training_shares(const Operands& operands, const Shape& shape, const Settings& settings);
 
 }  // namespace isobit::nccl::bench

@@ -89,39 +89,58 @@ void measure_ranks(Ranks* ranks, const Shape& shape, const Settings& settings) {
   print_end(settings);
 }
 
-// Shares of the vocabulary on one GPU: the longest shard pass and the merge of all states.
-void measure_shares(int shares, const Operands& operands, const Shape& shape, const Settings& settings) {
-  std::vector<isobit_linear_logp_state> states;
-  std::vector<std::unique_ptr<Buffer<unsigned char>>> memory;
-  Timer timer;
+// A number of shares of the vocabulary on one GPU: the last one's shard pass, and the merge of all states.
+class Shares {
+ public:
+  Shares(int shares, const Operands& operands, const Shape& shape)
+      : mine_(operands.args(border(shape, shares - 1, shares), shape.vocab)), merge_(operands.args(0, shape.vocab)) {
+    for (int i = 0; i < shares; ++i) {
+      isobit_linear_logp_args args = operands.args(border(shape, i, shares), border(shape, i + 1, shares));
+      const Workspace workspace(whole_workspace(args), &args);
+      size_t bytes = 0;
+      require_ok(isobit_linear_logp_state_bytes(&args, &bytes), isobit_last_error());
+      largest = std::max(largest, bytes);
+      memory_.push_back(std::make_unique<Buffer<unsigned char>>(static_cast<int64_t>(bytes)));
+      states_.push_back({args.first_id, args.weight.shape[0], memory_.back()->get()});
+      require_ok(isobit_linear_logp_shard(&args, memory_.back()->get(), nullptr), isobit_last_error());
+      require(cudaDeviceSynchronize(), "a shard pass");
+    }
+    workspace_ = std::make_unique<Workspace>(whole_workspace(mine_), &mine_);
+  }
+
+  void sample(Timer* timer) {
+    shard_us.push_back(timer->time(
+        [this] { require_ok(isobit_linear_logp_shard(&mine_, memory_.back()->get(), nullptr), isobit_last_error()); }));
+    merge_us.push_back(timer->time([this] {
+      const auto count = static_cast<int32_t>(states_.size());
+      require_ok(isobit_linear_logp_merge(&merge_, states_.data(), count, nullptr), isobit_last_error());
+    }));
+  }
+
   std::vector<double> shard_us, merge_us;
   size_t largest = 0;
-  for (int i = 0; i < shares; ++i) {
-    isobit_linear_logp_args args = operands.args(border(shape, i, shares), border(shape, i + 1, shares));
-    const Workspace workspace(whole_workspace(args), &args);
-    size_t bytes = 0;
-    require_ok(isobit_linear_logp_state_bytes(&args, &bytes), isobit_last_error());
-    largest = std::max(largest, bytes);
-    memory.push_back(std::make_unique<Buffer<unsigned char>>(static_cast<int64_t>(bytes)));
-    states.push_back({args.first_id, args.weight.shape[0], memory.back()->get()});
-    const int samples = i + 1 == shares ? settings.samples : 0;  // the last share is the widest
-    for (int sample = -1; sample < samples; ++sample) {
-      const double us = timer.time(
-          [&] { require_ok(isobit_linear_logp_shard(&args, memory.back()->get(), nullptr), isobit_last_error()); });
-      if (sample >= 0) shard_us.push_back(us);
-    }
-    require(cudaDeviceSynchronize(), "a shard pass");
+
+ private:
+  isobit_linear_logp_args mine_, merge_;
+  std::vector<std::unique_ptr<Buffer<unsigned char>>> memory_;
+  std::vector<isobit_linear_logp_state> states_;
+  std::unique_ptr<Workspace> workspace_;
+};
+
+// In turns, so that all numbers of shares meet the same clocks.
+void measure_shares(const Operands& operands, const Shape& shape, const Settings& settings) {
+  std::vector<std::unique_ptr<Shares>> all;
+  for (const int shares : kShares) all.push_back(std::make_unique<Shares>(shares, operands, shape));
+  Timer timer;
+  for (int sample = 0; sample < settings.samples; ++sample) {
+    for (const auto& shares : all) shares->sample(&timer);
   }
-  const isobit_linear_logp_args merge = operands.args(0, shape.vocab);
-  for (int sample = -1; sample < settings.samples; ++sample) {
-    const double us = timer.time(
-        [&] { require_ok(isobit_linear_logp_merge(&merge, states.data(), shares, nullptr), isobit_last_error()); });
-    if (sample >= 0) merge_us.push_back(us);
+  for (size_t i = 0; i < all.size(); ++i) {
+    print_start("linear_logp_share", kShares[i], shape);
+    print_samples(all[i]->shard_us);
+    std::printf("\"merge_us\":%.2f,\"state_bytes\":%zu,", median(all[i]->merge_us), all[i]->largest);
+    print_end(settings);
   }
-  print_start("linear_logp_share", shares, shape);
-  print_samples(shard_us);
-  std::printf("\"merge_us\":%.2f,\"state_bytes\":%zu,", median(merge_us), largest);
-  print_end(settings);
 }
 
 struct Command {
@@ -173,10 +192,8 @@ int run(int argc, char** argv) {
   require(cudaSetDevice(0), "cudaSetDevice");
   for (const Shape& shape : command.shapes) {
     const Operands operands(shape, 0);
-    for (const int shares : {1, 2, 4, 8, 16}) {
-      measure_shares(shares, operands, shape, command.settings);
-      if (command.training) measure_training_shares(shares, operands, shape, command.settings);
-    }
+    measure_shares(operands, shape, command.settings);
+    if (command.training) measure_training_shares(operands, shape, command.settings);
   }
   return 0;
 }

@@ -138,49 +138,72 @@ void measure_training(Ranks* ranks, const Shape& shape, const Settings& settings
   }
 }
 
-// Shares of the vocabulary on one GPU: the last one's gradients, and the merge of all parts of d_hidden.
-void measure_training_shares(int shares, const Operands& operands, const Shape& shape, const Settings& settings) {
+// A number of shares of the vocabulary on one GPU: the last one's gradients, and the merge of all parts of d_hidden.
+class TrainingShares {
+ public:
+  TrainingShares(int shares, const Operands& operands, const Shape& shape, Step* whole,
+                 const Buffer<unsigned char>& workspace, size_t bytes)
+      : whole_(whole) {
+    for (int i = 0; i < shares; ++i) {
+      const int64_t first = segment_border(shape, i, shares);
+      const int64_t last = segment_border(shape, i + 1, shares);
+      mine_ = std::make_unique<Step>(operands, shape, 0, first, last);
+      mine_->use(workspace, bytes);
+      mine_->backward.saved = whole->backward.saved;
+      mine_->backward.d_hidden = {};
+      size_t part_bytes = 0;
+      require_ok(isobit_linear_logp_part_bytes(&mine_->backward, &part_bytes), isobit_last_error());
+      memory_.push_back(std::make_unique<Buffer<unsigned char>>(static_cast<int64_t>(part_bytes)));
+      parts_.push_back({first, last - first, memory_.back()->get()});
+      shard();
+      require(cudaDeviceSynchronize(), "a shard pass");
+    }
+  }
+
+  void sample(Timer* timer) {
+    shard_us.push_back(timer->time([this] { shard(); }));
+    merge_us.push_back(timer->time([this] {
+      const auto count = static_cast<int32_t>(parts_.size());
+      require_ok(isobit_linear_logp_backward_merge(&whole_->backward, parts_.data(), count, nullptr),
+                 isobit_last_error());
+    }));
+  }
+
+  std::vector<double> shard_us, merge_us;
+
+ private:
+  void shard() {
+    require_ok(isobit_linear_logp_backward_shard(&mine_->backward, memory_.back()->get(), nullptr),
+               isobit_last_error());
+  }
+
+  Step* whole_;
+  std::unique_ptr<Step> mine_;
+  std::vector<std::unique_ptr<Buffer<unsigned char>>> memory_;
+  std::vector<isobit_linear_logp_state> parts_;
+};
+
+void measure_training_shares(const Operands& operands, const Shape& shape, const Settings& settings) {
   Step whole(operands, shape, 0, 0, shape.vocab);
   size_t bytes = 0;
   require_ok(isobit_linear_logp_backward_workspace(&whole.backward, nullptr, &bytes), isobit_last_error());
   const Buffer<unsigned char> workspace(static_cast<int64_t>(bytes));
   whole.use(workspace, bytes);
   require_ok(isobit_linear_logp_save(&whole.forward, nullptr), isobit_last_error());
-  std::vector<std::unique_ptr<Buffer<unsigned char>>> memory;
-  std::vector<isobit_linear_logp_state> parts;
-  std::vector<double> shard_us, merge_us;
+  std::vector<std::unique_ptr<TrainingShares>> all;
+  for (const int shares : kShares) {
+    all.push_back(std::make_unique<TrainingShares>(shares, operands, shape, &whole, workspace, bytes));
+  }
   Timer timer;
-  for (int i = 0; i < shares; ++i) {
-    const int64_t first = segment_border(shape, i, shares);
-    const int64_t last = segment_border(shape, i + 1, shares);
-    Step mine(operands, shape, 0, first, last);
-    mine.use(workspace, bytes);
-    mine.backward.saved = whole.backward.saved;
-    mine.backward.d_hidden = {};
-    size_t part_bytes = 0;
-    require_ok(isobit_linear_logp_part_bytes(&mine.backward, &part_bytes), isobit_last_error());
-    memory.push_back(std::make_unique<Buffer<unsigned char>>(static_cast<int64_t>(part_bytes)));
-    parts.push_back({first, last - first, memory.back()->get()});
-    const int samples = i + 1 == shares ? settings.samples : 0;
-    for (int sample = -1; sample < samples; ++sample) {
-      const double us = timer.time([&] {
-        require_ok(isobit_linear_logp_backward_shard(&mine.backward, memory.back()->get(), nullptr),
-                   isobit_last_error());
-      });
-      if (sample >= 0) shard_us.push_back(us);
-    }
+  for (int sample = 0; sample < settings.samples; ++sample) {
+    for (const auto& shares : all) shares->sample(&timer);
   }
-  for (int sample = -1; sample < settings.samples; ++sample) {
-    const double us = timer.time([&] {
-      require_ok(isobit_linear_logp_backward_merge(&whole.backward, parts.data(), shares, nullptr),
-                 isobit_last_error());
-    });
-    if (sample >= 0) merge_us.push_back(us);
+  for (size_t i = 0; i < all.size(); ++i) {
+    print_start("linear_logp_backward_share", kShares[i], shape);
+    print_samples(all[i]->shard_us);
+    std::printf("\"merge_us\":%.2f,", median(all[i]->merge_us));
+    print_end(settings);
   }
-  print_start("linear_logp_backward_share", shares, shape);
-  print_samples(shard_us);
-  std::printf("\"merge_us\":%.2f,", median(merge_us));
-  print_end(settings);
 }
 
 }  // namespace isobit::nccl::bench
