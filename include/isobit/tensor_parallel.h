@@ -7,7 +7,7 @@
  * A call is one shard pass on each rank, one all-gather of the shards' states and one merge. isobit_tp_state_bytes says
  * how much a rank sends. The backward pass needs nothing of the others for d_weight and d_bias; for d_hidden the ranks
  * exchange their parts by rows, each adds those of its rows in the contract's tree, and all gather the sums.
- * docs/tensor-parallel.md has the steps of a program, and what has not run on GPUs yet.
+ * docs/tensor-parallel.md has the steps of a program, and what has not run yet.
  */
 #ifndef ISOBIT_TENSOR_PARALLEL_H_
 #define ISOBIT_TENSOR_PARALLEL_H_
