@@ -106,7 +106,7 @@ TEST(BackwardOrder, ClimbFromAnyNodes) {
   float values[kSegments];
   for (int i = 0; i < kSegments; ++i) values[i] = 1.0f / static_cast<float>(3 * i + 1);
   const auto node_value = [&](NodeId node, float* out) {
-    float levels[kSegmentLevels];
+    float levels[kSegmentLevels] = {};
     SegmentClimb climb(node, kVocab, levels, 1);
     for (int64_t s = node.index << node.level; s < (node.index + 1) << node.level; ++s) climb.push({0, s}, values + s);
     *out = climb.value()[0];
@@ -114,7 +114,7 @@ TEST(BackwardOrder, ClimbFromAnyNodes) {
   float whole = 0.0f;
   node_value({kSegmentLevels - 1, 0}, &whole);
   for (int64_t cut = 0; cut <= kSegments; ++cut) {
-    float levels[kSegmentLevels];
+    float levels[kSegmentLevels] = {};
     SegmentClimb climb({kSegmentLevels - 1, 0}, kVocab, levels, 1);
     for (const auto& [begin, end] : {std::pair{int64_t{0}, cut}, {cut, int64_t{kSegments}}}) {
       for (int64_t at = begin; at < end;) {
