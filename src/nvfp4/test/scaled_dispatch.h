@@ -53,15 +53,20 @@ class ScaledDispatchTest : public testing::Test {
         const LaunchShape& shape = recorder_.launches[0].shape;
         EXPECT_EQ(shape.grid.x, 4u);  // tiles, or 2 pairs of blocks
         EXPECT_EQ(shape.block.x, static_cast<uint32_t>(device::ScaledTile::kThreads));
-        EXPECT_EQ(shape.cluster.x, kernel != nullptr && std::string(kernel) == "sm100-pair" ? 2u : 1u);
+        // SM110's default is the pair, that of the others the single block.
+        const bool pair = kernel != nullptr ? std::string(kernel) == "sm100-pair" : capability == 110;
+        EXPECT_EQ(shape.cluster.x, pair ? 2u : 1u) << capability << " " << (kernel != nullptr ? kernel : "default");
         EXPECT_EQ(shape.dynamic_shared_bytes, device::ScaledTile::kSharedBytes);
       }
     }
     Shape large = shape_;
     large.rows = 128 * 150;
-    recorder_.launches.clear();
-    ASSERT_EQ(run([](Args&) {}, large), ISOBIT_OK) << isobit_last_error();
-    EXPECT_EQ(recorder_.launches.at(0).shape.grid.x, 132u) << "one block a multiprocessor";
+    for (const int capability : {100, 110}) {
+      recorder_.capabilities = {capability};
+      recorder_.launches.clear();
+      ASSERT_EQ(run([](Args&) {}, large), ISOBIT_OK) << isobit_last_error();
+      EXPECT_EQ(recorder_.launches.at(0).shape.grid.x, 132u) << "one block a multiprocessor";
+    }
   }
 
   void refuses_operands_that_the_matrix_unit_cannot_read() {
