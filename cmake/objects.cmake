@@ -77,9 +77,11 @@ function(isobit_add_kernel op folder)
   isobit_add_ptx(${name}_ptx ${PROJECT_BINARY_DIR}/ptx/${op}/${folder} SOURCES ${arg_SOURCES} ARCHS ${archs})
 endfunction()
 
-# isobit_add_ptx(TARGET DIRECTORY SOURCES a.cu ... ARCHS 90a ...): DIRECTORY/a.90a.ptx for every source and architecture.
+# isobit_add_ptx(TARGET DIRECTORY SOURCES a.cu ... ARCHS 90a ... [INCLUDES folder ...]): DIRECTORY/a.90a.ptx for every
+# source and architecture.
 function(isobit_add_ptx target directory)
-  cmake_parse_arguments(arg "" "" "SOURCES;ARCHS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;ARCHS;INCLUDES" ${ARGN})
+  list(TRANSFORM arg_INCLUDES PREPEND -I)
   set(outputs "")
   foreach(source IN LISTS arg_SOURCES)
     get_filename_component(absolute ${source} ABSOLUTE)
@@ -91,7 +93,7 @@ function(isobit_add_ptx target directory)
         COMMAND ${CMAKE_COMMAND} -E make_directory ${directory}
         COMMAND ${CMAKE_CUDA_COMPILER} -ptx -arch=compute_${arch} -std=c++20 --expt-relaxed-constexpr -lineinfo
                 ${ISOBIT_DEVICE_ARITHMETIC} -O3 -DNDEBUG -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
-                -I${PROJECT_BINARY_DIR}/src -MD -MF ${output}.d -o ${output} ${absolute}
+                -I${PROJECT_BINARY_DIR}/src ${arg_INCLUDES} -MD -MF ${output}.d -o ${output} ${absolute}
         DEPENDS ${absolute}
         DEPFILE ${output}.d
         VERBATIM)

@@ -30,7 +30,9 @@ def test_wrong_usage_is_exit_code_2_and_leaves_stdout_alone(words):
     assert done.stderr
 
 
-@pytest.mark.parametrize("command", ["info", "list", "check", "bench", "compare", "pack", "emulate", "score"])
+@pytest.mark.parametrize(
+    "command", ["info", "list", "check", "bench", "compare", "pack", "emulate", "score", "selftest"]
+)
 def test_help_has_no_escape_codes(command):
     done = isobit(command, "--help")
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""The pages of `isobit bench` as a user meets them."""
+"""`isobit selftest` and the pages of `isobit bench` as a user meets them."""
 
 import html.parser
 import json
@@ -18,6 +18,33 @@ def isobit(*words):
     return subprocess.run(
         [CLI, *map(str, words)], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
+
+
+def test_selftest_of_the_cpu_writes_its_report(tmp_path):
+    path = tmp_path / "selftest.json"
+    done = isobit("selftest", "--cpu", "--quick", "--report", path)
+    report = json.loads(path.read_text())
+    assert done.returncode == 0, done.stdout
+    assert "no CUDA device: the CPU backend alone" in done.stdout
+    assert (report["schema"], report["complete"], report["ok"]) == ("isobit-selftest/1", True, True)
+    for row in report["bits"]:
+        assert row["state"] == ("equal" if row["kernel"] == "cpu" else "unsupported"), row
+        assert row["state"] == "equal" or row["reason"]
+    for line in report["timings"]["kernels"]:
+        assert line["median_us"] > 0 and line["share_of_copy"] > 0
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_a_planted_fault_fails_the_selftest():
+    done = isobit("selftest", "--cpu", "--no-timings", "--plant-fault")
+    assert done.returncode == 1
+    assert "FAILED" in done.stdout
+
+
+def test_selftest_refuses_a_place_that_it_cannot_write_and_a_device_that_is_not_there(tmp_path):
+    done = isobit("selftest", "--cpu", "--no-timings", "--report", tmp_path / "none" / "report.json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert isobit("selftest", "--device", "99").returncode == 77
 
 
 class Page(html.parser.HTMLParser):

@@ -20,5 +20,6 @@ std::function<int()> set_up_compare(CLI::App& app);
 std::function<int()> set_up_emulate(CLI::App& app);
 std::function<int()> set_up_pack(CLI::App& app);
 std::function<int()> set_up_score(CLI::App& app);
+std::function<int()> set_up_selftest(CLI::App& app);
 
 }  // namespace isobit::cli

@@ -88,6 +88,16 @@ DeviceText describe_devices() {
   return text;
 }
 
+DeviceFacts device_facts(int32_t device) { return cuda::facts(device); }
+
+void copy_on_device(int32_t device, void* to, const void* from, size_t bytes, void* stream) {
+  cuda::copy(device, to, from, bytes, stream);
+}
+
+bool launch_on_device(int32_t device, const void* kernel, const LaunchGrid& grid, void** arguments) {
+  return cuda::launch(device, kernel, grid, arguments);
+}
+
 std::string host_processor() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

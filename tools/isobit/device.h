@@ -1,4 +1,4 @@
-// Memory and time on the CPU or a CUDA device. device_cuda.cpp, or device_cpu.cpp in a build without CUDA.
+// Memory and time on the CPU or a CUDA device. device_cuda.cpp, or device_none.cpp in a build without CUDA.
 #pragma once
 
 #include <isobit/isobit.h>
@@ -51,6 +51,26 @@ struct DeviceText {
   std::vector<std::string> devices;
 };
 DeviceText describe_devices();
+
+// What a CUDA device and its software say of themselves; nothing is set. Clocks are the device's maxima.
+struct DeviceFacts {
+  std::string name, driver_build;   // driver_build: the kernel module's version, "" if the system does not tell
+  int32_t capability = 0;           // major * 10 + minor
+  int32_t driver = 0, runtime = 0;  // CUDA versions, 13000 for 13.0
+  int32_t multiprocessors = 0, clock_mhz = 0, memory_clock_mhz = 0, memory_bus_bits = 0;
+  int64_t memory_bytes = 0, free_bytes = 0, l2_bytes = 0, shared_bytes_per_block = 0;
+  bool error_correction = false;
+};
+DeviceFacts device_facts(int32_t device);
+
+// Copies between two buffers of one CUDA device, queued on the stream.
+void copy_on_device(int32_t device, void* to, const void* from, size_t bytes, void* stream);
+
+// Runs a kernel (the address of its host stub) on a CUDA device and waits. False if it has no image for the device.
+struct LaunchGrid {
+  uint32_t x = 1, y = 1, threads = 1;
+};
+bool launch_on_device(int32_t device, const void* kernel, const LaunchGrid& grid, void** arguments);
 
 // Model name of the host's processor, "" if the system does not tell.
 std::string host_processor();

@@ -12,5 +12,8 @@ void download(int32_t device, const void* data, void* host, size_t bytes);
 void synchronise(int32_t device);
 std::vector<double> time_runs(int32_t device, const TimingOptions& options, const std::function<void(void*)>& body);
 std::string driver();
+DeviceFacts facts(int32_t device);
+void copy(int32_t device, void* to, const void* from, size_t bytes, void* stream);
+bool launch(int32_t device, const void* kernel, const LaunchGrid& grid, void** arguments);
 
 }  // namespace isobit::cli::cuda

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <stdexcept>
 
 #include "device_backend.h"
@@ -52,6 +53,21 @@ size_t flush_bytes(int32_t device) {
   int l2 = 0;
   check(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device), "cudaDeviceGetAttribute");
   return std::max<size_t>(2 * static_cast<size_t>(l2), size_t{1} << 20);
+}
+
+int32_t attribute(int32_t device, cudaDeviceAttr which) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
+  return value;
+}
+
+// "... Kernel Module  580.159  ...": the first word with a dot and digits only.
+std::string driver_build() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  for (std::string word; file >> word;) {
+    if (word.find('.') != std::string::npos && word.find_first_not_of("0123456789.") == std::string::npos) return word;
+  }
+  return "";
 }
 
 }  // namespace
@@ -107,6 +123,49 @@ std::string driver() {
   int version = 0;
   if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0) return "none";
   return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
+}
+
+DeviceFacts facts(int32_t device) {
+  select(device);
+  DeviceFacts out;
+  cudaDeviceProp properties;
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  out.name = properties.name;
+  out.capability = 10 * properties.major + properties.minor;
+  out.driver_build = driver_build();
+  check(cudaDriverGetVersion(&out.driver), "cudaDriverGetVersion");
+  check(cudaRuntimeGetVersion(&out.runtime), "cudaRuntimeGetVersion");
+  out.multiprocessors = properties.multiProcessorCount;
+  out.clock_mhz = attribute(device, cudaDevAttrClockRate) / 1000;
+  out.memory_clock_mhz = attribute(device, cudaDevAttrMemoryClockRate) / 1000;
+  out.memory_bus_bits = attribute(device, cudaDevAttrGlobalMemoryBusWidth);
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  out.memory_bytes = static_cast<int64_t>(total);
+  out.free_bytes = static_cast<int64_t>(free);
+  out.l2_bytes = attribute(device, cudaDevAttrL2CacheSize);
+  out.shared_bytes_per_block = attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  out.error_correction = attribute(device, cudaDevAttrEccEnabled) != 0;
+  return out;
+}
+
+void copy(int32_t device, void* to, const void* from, size_t bytes, void* stream) {
+  select(device);
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(stream)),
+        "cudaMemcpyAsync");
+}
+
+bool launch(int32_t device, const void* kernel, const LaunchGrid& grid, void** arguments) {
+  select(device);
+  const cudaError_t error =
+      cudaLaunchKernel(kernel, dim3(grid.x, grid.y), dim3(grid.threads), arguments, 0, cudaStreamPerThread);
+  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction) {
+    cudaGetLastError();
+    return false;
+  }
+  check(error, "cudaLaunchKernel");
+  check(cudaStreamSynchronize(cudaStreamPerThread), "cudaStreamSynchronize");
+  return true;
 }
 
 }  // namespace isobit::cli::cuda

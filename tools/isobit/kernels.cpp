@@ -1,5 +1,7 @@
 #include "kernels.h"
 
+#include <algorithm>
+
 namespace isobit::cli {
 
 std::vector<Kernel> all_kernels() {
@@ -22,6 +24,17 @@ std::vector<Kernel> select_kernels(const std::string& op, const std::string& wan
     if (take) selected.push_back(kernel);
   }
   return selected;
+}
+
+std::vector<Kernel> distinct_kernels(const std::string& op) {
+  std::vector<Kernel> distinct;
+  for (Kernel& kernel : select_kernels(op, "all")) {
+    const bool hidden = std::any_of(distinct.begin(), distinct.end(), [&](const Kernel& k) {
+      return k.name == kernel.name && k.usable && kernel.usable;
+    });
+    if (!hidden) distinct.push_back(std::move(kernel));
+  }
+  return distinct;
 }
 
 }  // namespace isobit::cli

@@ -25,4 +25,7 @@ std::vector<Kernel> all_kernels();
 // Rows of one operator that `wanted` selects: a name, "all", or "" for every usable row.
 std::vector<Kernel> select_kernels(const std::string& op, const std::string& wanted);
 
+// All rows of one operator, but of several usable ones of a name the first: that is the one that the name selects.
+std::vector<Kernel> distinct_kernels(const std::string& op);
+
 }  // namespace isobit::cli

@@ -23,6 +23,7 @@ constexpr Row kCommands[] = {
     {"check", "Run an operator's kernels against an oracle, or against themselves byte by byte", set_up_check},
     {"bench", "Time an operator; JSON lines, or a table on a terminal", set_up_bench},
     {"score", "Log-probabilities of tokens from safetensors files", set_up_score},
+    {"selftest", "Bits, tensor-core rule and timings of this machine, as a report to send", set_up_selftest},
     {"compare", "Compare two result files, or two files of log-probabilities", set_up_compare},
     {"emulate", "Run a kernel of a PTX file without a GPU; report races, bad accesses, deadlocks", set_up_emulate},
     {"pack", "Gated MLPs of a checkpoint as interleaved, tagged NVFP4 weights, with their errors", set_up_pack},

@@ -59,6 +59,19 @@ __device__ __forceinline__ void tensor_mma_nvfp4(uint32_t sums, uint64_t a, uint
       : "memory");
 }
 
+// sums = a b, plus sums if `accumulate`: bf16 or fp16 elements with fp32 sums, K = 16.
+__device__ __forceinline__ void tensor_mma_half(uint32_t sums, uint64_t a, uint64_t b, uint32_t instruction,
+                                                bool accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred accumulate;\n"
+      "setp.ne.u32 accumulate, %4, 0;\n"
+      "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, accumulate;\n"
+      "}" ::"r"(sums),
+      "l"(a), "l"(b), "r"(instruction), "r"(static_cast<uint32_t>(accumulate))
+      : "memory");
+}
+
 // Arrives at the barrier once all earlier matrix and copy instructions of this thread are done.
 __device__ __forceinline__ void tensor_commit(uint32_t barrier) {
   asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(barrier) : "memory");
@@ -112,6 +125,25 @@ __device__ __forceinline__ void tensor_load(float (&columns)[128], uint32_t addr
         "=f"(columns[117]), "=f"(columns[118]), "=f"(columns[119]), "=f"(columns[120]), "=f"(columns[121]),
         "=f"(columns[122]), "=f"(columns[123]), "=f"(columns[124]), "=f"(columns[125]), "=f"(columns[126]),
         "=f"(columns[127])
+      : "r"(address)
+      : "memory");
+}
+
+// Eight columns of the warp's 32 lanes, one lane a thread: written, and read as in tensor_load.
+__device__ __forceinline__ void tensor_store_8(uint32_t address, const float (&columns)[8]) {
+  asm volatile(
+      "tcgen05.st.sync.aligned.32x32b.x8.b32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8};\n"
+      "tcgen05.wait::st.sync.aligned;" ::"r"(address),
+      "f"(columns[0]), "f"(columns[1]), "f"(columns[2]), "f"(columns[3]), "f"(columns[4]), "f"(columns[5]),
+      "f"(columns[6]), "f"(columns[7])
+      : "memory");
+}
+__device__ __forceinline__ void tensor_load_8(float (&columns)[8], uint32_t address) {
+  asm volatile(
+      "tcgen05.ld.sync.aligned.32x32b.x8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];\n"
+      "tcgen05.wait::ld.sync.aligned;"
+      : "=f"(columns[0]), "=f"(columns[1]), "=f"(columns[2]), "=f"(columns[3]), "=f"(columns[4]), "=f"(columns[5]),
+        "=f"(columns[6]), "=f"(columns[7])
       : "r"(address)
       : "memory");
 }

@@ -10,14 +10,18 @@
 #include <string>
 #include <vector>
 
+#include "device/mma_chains.cuh"
 #include "numerics/bits.h"
 #include "numerics/hopper_mma.h"
 #include "numerics/test/golden.h"
 #include "numerics/test/golden_inputs.h"
-#include "numerics/test/mma_probe_kernels.cuh"
 
 namespace isobit::numerics::probe {
 namespace {
+
+using device::mma_sync_chain;
+using device::wgmma_chain;
+using Problem = device::MmaChains;
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;

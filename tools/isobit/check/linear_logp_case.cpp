@@ -12,11 +12,12 @@ namespace {
 
 constexpr uint16_t kNanElement = 0x7FFF;  // of bf16 and of fp16
 
-std::vector<uint16_t> random_elements(int64_t count, uint64_t seed, float scale, isobit_dtype dtype) {
+std::vector<uint16_t> random_elements(int64_t count, uint64_t seed, float scale, const LogpOptions& options) {
   std::vector<uint16_t> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) {
-    const float value = random_value(seed, i, scale);
-    values[i] = dtype == ISOBIT_BF16 ? bf16_from_float(value) : fp16_from_float(value);
+    float value = random_value(seed, i, scale);
+    if (options.exact) value = 0.25f * std::nearbyint(random_value(seed, i, 2.0f));
+    values[i] = options.dtype == ISOBIT_BF16 ? bf16_from_float(value) : fp16_from_float(value);
   }
   return values;
 }
@@ -136,9 +137,9 @@ LogpCase::LogpCase(const Kernel& kernel, Place place, const LogpShape& shape, co
       place_(place),
       shape_(shape),
       options_(options),
-      hidden_(place, random_elements(shape.n * shape.h, seed, 1.0f, options.dtype)),
-      weight_(place, random_elements(shape.v * shape.h, seed + 1, 4.0f / std::sqrt(static_cast<float>(shape.h)),
-                                     options.dtype)),
+      hidden_(place, random_elements(shape.n * shape.h, seed, 1.0f, options)),
+      weight_(place,
+              random_elements(shape.v * shape.h, seed + 1, 4.0f / std::sqrt(static_cast<float>(shape.h)), options)),
       bias_(place, random_floats(options.bias ? shape.v : 0, seed + 2, 0.0f, 1.0f)),
       temperature_(place, random_floats(options.row_temperature ? shape.n : 0, seed + 3, 1.0f, 0.15f)),
       target_(place, random_targets(shape, seed + 4, options.ignored_rows)) {}

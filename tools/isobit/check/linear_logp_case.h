@@ -42,6 +42,7 @@ struct LogpOptions {
   float temperature = 1.0f;
   float softcap = 0.0f;
   bool ignored_rows = false;  // every seventh row
+  bool exact = false;         // elements that make every logit exact in fp32 in any order of its sum
 };
 
 // What a call may do differently without a change of bits.

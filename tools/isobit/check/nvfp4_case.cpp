@@ -110,9 +110,15 @@ int64_t weight_rows(const Kernel& kernel, const Nvfp4CaseShape& shape) {
   return kernel.op == "nvfp4_geglu" ? 2 * shape.n : kernel.op == "nvfp4_linear" ? shape.n : 0;
 }
 
+uint8_t scale_byte(Nvfp4Values values, uint32_t bits) {
+  if (values == Nvfp4Values::kExact) return static_cast<uint8_t>(0x30 + 8 * (bits % 3));  // 1/2, 1, 2
+  if (values == Nvfp4Values::kWide) return static_cast<uint8_t>(1 + bits % 0x7E);         // up to 448
+  return static_cast<uint8_t>(0x30 + bits % 16);                                          // 1/2 to 15/8
+}
+
 }  // namespace
 
-Nvfp4Host::Nvfp4Host(int64_t matrix_rows, int64_t matrix_k, uint64_t seed)
+Nvfp4Host::Nvfp4Host(int64_t matrix_rows, int64_t matrix_k, uint64_t seed, Nvfp4Values values)
     : rows(matrix_rows),
       k(matrix_k),
       codes(static_cast<size_t>(rows * k / 2)),
@@ -121,7 +127,7 @@ Nvfp4Host::Nvfp4Host(int64_t matrix_rows, int64_t matrix_k, uint64_t seed)
     return static_cast<uint32_t>(std::fabs(random_value(seed + stream, i, 1.0f)) * 0x1p20f);
   };
   for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(draw(i, 0));
-  for (size_t i = 0; i < scales.size(); ++i) scales[i] = static_cast<uint8_t>(0x30 + draw(i, 1) % 16);  // 1/2 to 15/8
+  for (size_t i = 0; i < scales.size(); ++i) scales[i] = scale_byte(values, draw(i, 1));
 }
 
 double Nvfp4Host::value(int64_t row, int64_t column) const {
@@ -130,15 +136,16 @@ double Nvfp4Host::value(int64_t row, int64_t column) const {
   return oracle::reference_e2m1(static_cast<uint8_t>(pair >> (column % 2 * 4) & 15)) * oracle::reference_e4m3(scale);
 }
 
-Nvfp4Case::Nvfp4Case(Kernel kernel, Nvfp4CaseShape shape, isobit_dtype dtype, uint64_t seed)
+Nvfp4Case::Nvfp4Case(Kernel kernel, Nvfp4CaseShape shape, isobit_dtype dtype, uint64_t seed, Nvfp4Values values,
+                     int32_t device)
     : kernel_(std::move(kernel)),
-      place_{kernel_.place(), 0},
+      place_{kernel_.place(), kernel_.place() == ISOBIT_CPU ? 0 : device},
       shape_(shape),
       dtype_(dtype),
       seed_(seed),
-      x_(shape.m, shape.k, 2 * seed),
-      weight_(weight_rows(kernel_, shape), shape.k, 2 * seed + 100),
-      x_scale_(0.1f / std::sqrt(static_cast<float>(shape.k))) {}
+      x_(shape.m, shape.k, 2 * seed, values),
+      weight_(weight_rows(kernel_, shape), shape.k, 2 * seed + 100, values),
+      x_scale_(values == Nvfp4Values::kNormal ? 0.1f / std::sqrt(static_cast<float>(shape.k)) : 0x1p-8f) {}
 
 std::vector<std::string> Nvfp4Case::run(const Nvfp4Call& call) const {
   if (kernel_.op == "nvfp4_quantize") return run_quantize(call);

@@ -29,9 +29,12 @@ struct Nvfp4Call {
   int32_t threads = 1;
 };
 
+// What the scales are: kExact makes every sum exact in fp32 in any order, kWide takes all of E4M3's positive values.
+enum class Nvfp4Values { kNormal, kExact, kWide };
+
 // Codes and scales on the host, the scales row by row.
 struct Nvfp4Host {
-  Nvfp4Host(int64_t matrix_rows, int64_t matrix_k, uint64_t seed);
+  Nvfp4Host(int64_t matrix_rows, int64_t matrix_k, uint64_t seed, Nvfp4Values values = Nvfp4Values::kNormal);
   double value(int64_t row, int64_t column) const;
   int64_t rows, k;
   std::vector<uint8_t> codes, scales;
@@ -41,13 +44,16 @@ struct Nvfp4Host {
 // the kernel does not take the call.
 class Nvfp4Case {
  public:
-  Nvfp4Case(Kernel kernel, Nvfp4CaseShape shape, isobit_dtype dtype, uint64_t seed);
+  Nvfp4Case(Kernel kernel, Nvfp4CaseShape shape, isobit_dtype dtype, uint64_t seed,
+            Nvfp4Values values = Nvfp4Values::kNormal, int32_t device = 0);
   std::vector<std::string> run(const Nvfp4Call& call) const;
   // Compares one row of an output with the oracle; errors in units of their bounds.
   double worst_error(int64_t row, const std::string& bytes) const;
 
   const Kernel& kernel() const { return kernel_; }
   const Nvfp4CaseShape& shape() const { return shape_; }
+  const Nvfp4Host& x() const { return x_; }
+  const Nvfp4Host& weight() const { return weight_; }
 
  private:
   std::vector<std::string> run_quantize(const Nvfp4Call& call) const;
@@ -68,7 +74,7 @@ class Nvfp4Case {
   isobit_dtype dtype_;
   uint64_t seed_;
   Nvfp4Host x_, weight_;
-  float x_scale_;
+  float x_scale_;  // a power of two unless the values are kNormal
 };
 
 }  // namespace isobit::cli

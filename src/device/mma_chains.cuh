@@ -1,31 +1,20 @@
-// Plain kernels that run the chain of k16 steps with one instruction form each; nothing here is tuned.
+// Plain kernels that run the chain of k16 steps with one instruction form each: they show what a device's instructions
+// compute, and nothing here is tuned.
 #pragma once
 
 #include <cstdint>
 
+#include "device/mma_chains.h"
 #include "device/ptx/memory.cuh"
 #include "device/ptx/mma_sync.cuh"
 #include "device/ptx/synchronize.cuh"
 #include "device/ptx/wgmma.cuh"
 
-namespace isobit::numerics::probe {
-
-// d[m][n] = the chain over A[m][k] B[n][k] from c[m][n]; element (m, n) of c and d lies at m * stride_m + n * stride_n.
-struct Problem {
-  const uint16_t* a;  // [m][k]
-  const uint16_t* b;  // [n][k]
-  const float* c;
-  float* d;
-  int m;
-  int n;
-  int k;
-  int stride_m;
-  int stride_n;
-};
+namespace isobit::device {
 
 // One warp a block; grid (n / 8, m / 16).
 template <class Format>
-__global__ void __launch_bounds__(32) mma_sync_chain(Problem p) {
+__global__ void __launch_bounds__(32) mma_sync_chain(MmaChains p) {
   const int group = static_cast<int>(threadIdx.x) / 4;
   const int pair = 2 * (static_cast<int>(threadIdx.x) % 4);
   const int row = static_cast<int>(blockIdx.y) * 16 + group;
@@ -41,7 +30,7 @@ __global__ void __launch_bounds__(32) mma_sync_chain(Problem p) {
   };
   for (int k = pair; k < p.k; k += 16) {
     const uint32_t a[4] = {two(p.a, row, k), two(p.a, row + 8, k), two(p.a, row, k + 8), two(p.a, row + 8, k + 8)};
-    device::ptx::mma_m16n8k16<Format>(d, a, two(p.b, column + group, k), two(p.b, column + group, k + 8));
+    ptx::mma_m16n8k16<Format>(d, a, two(p.b, column + group, k), two(p.b, column + group, k + 8));
   }
   for (int i = 0; i < 4; ++i) p.d[at[i]] = d[i];
 }
@@ -61,14 +50,14 @@ __device__ inline void store_core_matrices(char* shared, const uint16_t* matrix,
 
 // Address, distance of the cores along k, distance of the cores along rows, each in units of 16 bytes; no swizzle.
 __device__ inline uint64_t core_matrix_descriptor(const void* shared) {
-  const uint64_t address = device::ptx::shared_address(shared) >> 4;
+  const uint64_t address = ptx::shared_address(shared) >> 4;
   return address | uint64_t{kCoreBytes >> 4} << 16 | uint64_t{2 * kCoreBytes >> 4} << 32;
 }
 
 // One warpgroup a block computes 64 x kN; grid (ceil(n / kN), m / 64). The last column tile is moved back inside the
 // matrix: the outputs that two tiles share are the same bytes.
 template <class Format, int kN>
-__global__ void __launch_bounds__(128) wgmma_chain(Problem p) {
+__global__ void __launch_bounds__(128) wgmma_chain(MmaChains p) {
   __shared__ alignas(128) char shared_a[64 * 32];
   __shared__ alignas(128) char shared_b[kN * 32];
   const int thread = static_cast<int>(threadIdx.x);
@@ -86,17 +75,17 @@ __global__ void __launch_bounds__(128) wgmma_chain(Problem p) {
     __syncthreads();
     store_core_matrices(shared_a, p.a + static_cast<int64_t>(row) * p.k, 64, k, p.k);
     store_core_matrices(shared_b, p.b + static_cast<int64_t>(column) * p.k, kN, k, p.k);
-    device::ptx::fence_proxy_async_shared();
+    ptx::fence_proxy_async_shared();
     __syncthreads();
-    device::ptx::wgmma_pin(d);
-    device::ptx::wgmma_fence();
-    device::ptx::Wgmma<Format>::mma(d, core_matrix_descriptor(shared_a), core_matrix_descriptor(shared_b), 1);
-    device::ptx::wgmma_commit();
-    device::ptx::wgmma_wait<0>();
-    device::ptx::wgmma_pin(d);
+    ptx::wgmma_pin(d);
+    ptx::wgmma_fence();
+    ptx::Wgmma<Format>::mma(d, core_matrix_descriptor(shared_a), core_matrix_descriptor(shared_b), 1);
+    ptx::wgmma_commit();
+    ptx::wgmma_wait<0>();
+    ptx::wgmma_pin(d);
   }
 #pragma unroll
   for (int i = 0; i < kN / 2; ++i) p.d[at(i)] = d[i];
 }
 
-}  // namespace isobit::numerics::probe
+}  // namespace isobit::device
