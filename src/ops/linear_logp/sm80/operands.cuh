@@ -63,9 +63,8 @@ __device__ __forceinline__ void copy_operand(const Source& source, int32_t k, un
   const int32_t left = source.width - from_column;
   const uint16_t* const from = source.at(from_row, from_column);
   unsigned char* const to = shared + chunk_offset<kTransposed>(row, chunk);
-  // The slow loads need registers of their own, one chunk's at a time, and products with two transposed operands have
-  // none to spare.
-#pragma unroll(kAligned && !kTransposed ? kTimes : 1)
+  // Registers are short: slow loads and transposed operands come one chunk at a time, others two.
+#pragma unroll(kAligned && !kTransposed ? 2 : 1)
   for (int i = 0; i < kTimes; ++i) {
     const int32_t rows = i * kRowsAtOnce;
     const bool exists = from_row + rows >= 0 && from_row + rows < source.rows && left > 0;
