@@ -10,8 +10,6 @@
 
 namespace isobit::linear_logp::test {
 
-inline const std::string kFolder = ISOBIT_BINARY_DIR "/ptx/linear_logp";
-
 // Moves the memory of a call onto the emulated device; outputs come back with fetch().
 class Call {
  public:

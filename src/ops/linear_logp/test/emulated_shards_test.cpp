@@ -8,6 +8,7 @@ namespace {
 
 constexpr unsigned kWithEntropy = Outputs::kLogp | Outputs::kLse | Outputs::kEntropy | Outputs::kLogit;
 constexpr unsigned kEverything = kWithEntropy | Outputs::kRank;
+const std::string kFolder = ISOBIT_BINARY_DIR "/ptx/linear_logp";
 
 // Shards between the borders, merged.
 void expect_shards(const Problem& problem, const std::vector<int64_t>& borders, const char* kernel) {

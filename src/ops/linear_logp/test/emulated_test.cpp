@@ -14,6 +14,7 @@ namespace {
 constexpr unsigned kPlain = Outputs::kLogp | Outputs::kLse;
 constexpr unsigned kWithEntropy = kPlain | Outputs::kEntropy | Outputs::kLogit;
 constexpr unsigned kEverything = kWithEntropy | Outputs::kRank;
+const std::string kFolder = ISOBIT_BINARY_DIR "/ptx/linear_logp";
 void compare(const Problem& problem, unsigned wanted, std::initializer_list<const char*> kernels = {"sm90", "sm80"}) {
   const Outputs expected = run(problem, wanted);
   ptx::for_each_schedule(
