@@ -155,6 +155,18 @@ TEST(Tanh, WithinItsStatedError) {
   EXPECT_LE(s.worst, kTanhMaxUlp) << s.worst_at;
 }
 
+// Every argument of its longer branch, a sample of the others.
+TEST(Tanh, StraightLineForm) {
+  const auto expect_equal = [](uint32_t bits) {
+    ASSERT_EQ(float_bits(tanh_of_finite(bits_float(bits))), float_bits(tanh(bits_float(bits)))) << bits_float(bits);
+  };
+  for (uint32_t bits = float_bits(0.54f); bits <= float_bits(10.5f); ++bits) expect_equal(bits);
+  for (uint64_t bits = 0; bits < 0x7F800000u; bits += sweep_stride(10007)) {
+    expect_equal(static_cast<uint32_t>(bits));
+    if (bits > 0) expect_equal(static_cast<uint32_t>(bits) | 0x80000000u);
+  }
+}
+
 TEST(Erf, WithinItsStatedError) {
   const Sweep s = sweep([](float x) { return erf(x); }, [](double x) { return std::erf(x); });
   EXPECT_EQ(s.wrong_special, 0u);
