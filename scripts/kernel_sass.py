@@ -2,9 +2,10 @@
 
     scripts/kernel_sass.py --expect 'tile_kernel=HGMMA,UTMALDG' build/.../isobit_linear_logp_sm90.dir/sm90/launch.cu.o
 
-Fails (exit 1) if a kernel loads or stores local memory (LDL, STL: a spill, or an array that has no register), or lacks
-an instruction that --expect names for it. Needs cuobjdump: of the CUDA toolkit, or of the package
-nvidia-cuda-cuobjdump with nvidia-cuda-nvdisasm.
+Fails (exit 1) if a kernel loads or stores local memory (LDL, STL: a spill, or an array that has no register), lacks an
+instruction that --expect names for it, or has more of one than --most allows: a fourth WARPGROUP in a loop of wgmma is
+a wait that ptxas put in, after which every stage waits for its products. Needs cuobjdump: of the CUDA toolkit, or of
+the package nvidia-cuda-cuobjdump with nvidia-cuda-nvdisasm.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def parse(text: str) -> list[Kernel]:
     return kernels
 
 
-def problems(kernels: list[Kernel], expected: list[tuple[str, list[str]]]) -> list[str]:
+def problems(
+    kernels: list[Kernel], expected: list[tuple[str, list[str]]], most: list[tuple[str, str, int]]
+) -> list[str]:
     """One line for each kernel and rule that it breaks."""
     found = [] if kernels else ["no kernel was found"]
     for kernel in kernels:
@@ -61,7 +64,10 @@ def problems(kernels: list[Kernel], expected: list[tuple[str, list[str]]]) -> li
         for part, names in expected:
             if part in kernel.name:
                 found += [f"{label}: no {name}" for name in names if not kernel.instructions[name]]
-    for part, _ in expected:
+        for part, name, count in most:
+            if part in kernel.name and kernel.instructions[name] > count:
+                found.append(f"{label}: {kernel.instructions[name]} {name} instead of at most {count}")
+    for part in {part for part, *_ in [*expected, *most]}:
         if not any(part in kernel.name for kernel in kernels):
             found.append(f"no kernel has {part} in its name")
     return found
@@ -72,6 +78,8 @@ def main() -> int:
     parser.add_argument("objects", nargs="+", type=Path)
     parser.add_argument("--expect", action="append", default=[], metavar="NAME=INSTRUCTION,...",
                         help="instructions of kernels whose name holds NAME")  # fmt: skip
+    parser.add_argument("--most", action="append", default=[], metavar="NAME=INSTRUCTION:COUNT",
+                        help="how often such a kernel may hold an instruction")  # fmt: skip
     parser.add_argument(
         "--arch", action="append", default=[], help="90a, ...; may be repeated; default: all that are there"
     )
@@ -96,7 +104,9 @@ def main() -> int:
     for kernel in sorted(kernels, key=lambda k: (k.name, k.architecture)):
         counts = " ".join(f"{kernel.instructions[name]:>5}" for name in FORBIDDEN)
         print(f"{kernel.name:<64} {kernel.architecture:<8} {kernel.instructions.total():>12} {counts}")
-    bad = problems(kernels, [(part, names.split(",")) for part, _, names in (e.partition("=") for e in options.expect)])
+    expected = [(part, names.split(",")) for part, _, names in (e.partition("=") for e in options.expect)]
+    most = [(part, *limit.split(":")) for part, _, limit in (e.partition("=") for e in options.most)]
+    bad = problems(kernels, expected, [(part, name, int(count)) for part, name, count in most])
     for text in bad:
         print(f"FAILED {text}", file=sys.stderr)
     return 1 if bad else 0

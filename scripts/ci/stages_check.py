@@ -228,7 +228,15 @@ WATCHED_CODE = {
         "cuda/launch.cu": (("90",), ("merge_rows=LDG",)),
         "sm80/launch.cu": (("80", "90", "120"), ("leaf_kernel=HMMA",)),
         "sm80/backward_launch.cu": (("80", "90", "120"), ("product_kernel=HMMA,LDSM",)),
-        "sm90/launch.cu": (("90a",), ("tile_kernel=HGMMA,UTMALDG", "stream_kernel=HGMMA,UTMALDG")),
+        "sm90/launch.cu": (
+            ("90a",),
+            (
+                "tile_kernel=HGMMA,UTMALDG",
+                "stream_kernel=HGMMA,UTMALDG",
+                "tile_kernel=WARPGROUP:3",
+                "stream_kernel=WARPGROUP:3",
+            ),
+        ),
     },
     "nvfp4_geglu": {
         "sm100/launch.cu": (("100f", "103a", "110a", "110f"), ("nvfp4_geglu_scaled=UTCOMMA,UTCCP,LDTM,UTMALDG",)),
@@ -245,7 +253,8 @@ def machine_code(result: Result) -> None:
         for source, (architectures, expected) in sources.items():
             folder = Path(source).parts[0]
             objects = main_build() / "src/ops" / room / "CMakeFiles" / f"isobit_{room}_{folder}.dir"
-            options = [f"--arch={a}" for a in architectures] + [f"--expect={text}" for text in expected]
+            options = [f"--arch={a}" for a in architectures]
+            options += [f"--{'most' if ':' in text else 'expect'}={text}" for text in expected]
             command = [PYTHON, "scripts/kernel_sass.py", *options, objects / f"{source}.o"]
             result.run(f"machine code {room} {source}", command)
     faulty = subprocess.run([*command, "--plant-fault"], cwd=ROOT, capture_output=True, check=False)
