@@ -4,12 +4,12 @@
 // Two paths with the same bits. The short one serves a warp whose logits are all within +-kPlainLimit, in a tile
 // without a shard's borders: straight-line code on registers, the vocabulary's last unit excepted if it is not whole.
 // Everything else goes through a column of 16 words per lane in shared memory and rolled loops, so that it costs
-// neither registers nor spills. Bias, softcap and temperature pass through the column as well, before either path.
+// neither registers nor spills.
 #pragma once
 
-#include "ops/linear_logp/cuda/fragment_logits.cuh"
+#include "ops/linear_logp/cuda/fragment_options.cuh"
+#include "ops/linear_logp/cuda/fragment_ranks.cuh"
 #include "ops/linear_logp/cuda/unit_sum.cuh"
-#include "ops/linear_logp/finish.h"
 
 namespace isobit::linear_logp::cuda {
 
@@ -48,6 +48,38 @@ __device__ __forceinline__ PairSum plain_unit(const float (&d)[kCount], int unit
   return {add_lanes<1, 2>(s[0]), kEntropy ? add_lanes<1, 2>(q[0]) : 0.0f};
 }
 
+// The column pairs j, j + 4 of one unit of one row, in place: sums of terms where the lower logit was, weighted ones
+// where the higher one was.
+template <int kCount>
+__device__ __forceinline__ void sum_pairs(float (&d)[kCount], int unit, int h) {
+#pragma unroll
+  for (int c = 0; c < 8; ++c) {
+    float& low = d[32 * unit + 4 * (c / 2) + 2 * h + c % 2];
+    float& high = d[32 * unit + 16 + 4 * (c / 2) + 2 * h + c % 2];
+    const float a = plain_term(low);
+    const float b = plain_term(high);
+    high = numerics::fma_rn(b, high, numerics::mul_rn(a, low));
+    low = numerics::add_rn(a, b);
+  }
+}
+
+// plain_unit from the pairs of sum_pairs.
+template <int kCount>
+__device__ __forceinline__ PairSum unit_of_pairs(const float (&d)[kCount], int unit, int h) {
+  const auto tree = [&](int first) {
+    float x[8];
+#pragma unroll
+    for (int c = 0; c < 8; ++c) x[c] = d[first + 32 * unit + 4 * (c / 2) + 2 * h + c % 2];
+#pragma unroll
+    for (int step = 1; step < 8; step *= 2) {
+#pragma unroll
+      for (int c = 0; c < 8; c += 2 * step) x[c] = numerics::add_rn(x[c], x[c + step]);
+    }
+    return add_lanes<1, 2>(x[0]);
+  };
+  return {tree(0), tree(16)};
+}
+
 // A logit that a shard hands on as it is. Nothing of an ignored row leaves the shard.
 __device__ __forceinline__ void store_raw(const Job& job, int64_t id, int32_t row, float z) {
   const float value = is_ignored_row(job.p, row) ? kMinusInfinity : numerics::canonical_nan(z);
@@ -73,34 +105,10 @@ __device__ __forceinline__ UnitScan scan_column(const Job& job, float* column, i
   return scan;
 }
 
-// Counts the ids of the column that rank before each target of the row. NaN rows count garbage; their rank is -1.
-__device__ __forceinline__ void count_ranks(const Job& job, const float* column, int32_t row, int32_t first_id) {
-  for (int64_t k = 0; k < job.p.targets; ++k) {
-    int count = 0;
-    if (row < job.p.rows && has_logit(job.p, target_at(job.p, row, k))) {
-      const int64_t target = target_at(job.p, row, k);
-      const float target_z = job.rank_target.data[row * job.rank_target.row_stride + k * job.rank_target.column_stride];
-#pragma unroll 1
-      for (int i = 0; i < kColumnWords; ++i) {
-        const int64_t id = int64_t{first_id} + 8 * (i / 2) + i % 2;
-        // Ids outside the range are -inf here and lose, or tie with a target at -inf: those must not count.
-        const bool exists = id >= job.p.first_id && id < job.p.first_id + job.p.count;
-        count += exists && ranks_before(column[i * kWarpThreads], id, target_z, target) ? 1 : 0;
-      }
-    }
-    count += __shfl_xor_sync(kWarp, count, 1);
-    count += __shfl_xor_sync(kWarp, count, 2);
-    if (threadIdx.x % 4 == 0 && count != 0) {
-      atomicAdd(&job.rank.data[row * job.rank.row_stride + k * job.rank.column_stride], count);
-    }
-  }
-}
-
 // One unit of one row from its column.
 template <Mode kMode>
 __device__ __forceinline__ Node column_unit(const Job& job, float* column, int32_t row, int32_t first_id) {
   const UnitScan scan = join_scans<1, 2>(scan_column(job, column, row, first_id));
-  if (kMode == Mode::kFull && job.rank.data != nullptr) count_ranks(job, column, row, first_id);
   const UnitReference reference = unit_reference(scan.magnitude, scan.largest);
 #pragma unroll 1
   for (int c = 0; c < 8; ++c) {
@@ -141,24 +149,45 @@ __device__ __forceinline__ void sum_ragged(const Job& job, const float (&d)[32 *
 template <Mode kMode, int kUnits, class Sink>
 __device__ __forceinline__ void reduce_fragment(const Job& job, float (&d)[32 * kUnits], const Place& place,
                                                 Sink& sink) {
-  bool plain = place.whole;
   if constexpr (kMode == Mode::kFull) {
     if (finishes_logits(job.p)) finish_logits<kUnits>(job, d, place);
-    if (job.top.logits != nullptr) store_logits<kUnits>(job, d, place);
-    // Ranks are counted on the way through the column; for a ragged unit beside the others this mode lacks registers.
-    plain = plain && job.rank.data == nullptr && place.ragged < 0;
+    if (job.top.logits != nullptr || job.rank.data != nullptr) mask_absent<kUnits>(job, d, place);
+    if (job.top.logits != nullptr) {
+      store_logits<kUnits>(job, d, place);
+      store_maxima<kUnits>(job, d, place);
+    }
+    if (job.rank.data != nullptr) count_ranks<kUnits>(job, d, place);
   }
   if (job.select_targets) select_targets<kUnits>(job, d, place);
   if (job.lead_leaf != nullptr) keep_lead_leaf<kUnits>(job, d, place);
+  bool plain;
+  if constexpr (kMode == Mode::kFull) {
+    plain = has_no_border<kUnits>(job, place);
+  } else {
+    plain = place.whole;
+  }
   if (__all_sync(kWarp, plain && all_plain(d))) {
     PairSum ragged[2] = {};
     if (kMode != Mode::kFull && place.ragged >= 0) sum_ragged<kMode, kUnits>(job, d, place, ragged);
+    if constexpr (kMode == Mode::kFull) {
+#pragma unroll
+      for (int u = 0; u < kUnits; ++u) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          if (is_launched(job, 2 * u + h)) sum_pairs(d, u, h);
+        }
+      }
+    }
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       PairSum unit[kUnits];
 #pragma unroll
       for (int u = 0; u < kUnits; ++u) {
-        unit[u] = plain_unit<kMode != Mode::kLogp>(d, u, h);
+        if constexpr (kMode == Mode::kFull) {
+          unit[u] = unit_of_pairs(d, u, h);
+        } else {
+          unit[u] = plain_unit<kMode != Mode::kLogp>(d, u, h);
+        }
         if (kMode != Mode::kFull && u == place.ragged) unit[u] = ragged[h];
       }
       sink.plain(h, unit);

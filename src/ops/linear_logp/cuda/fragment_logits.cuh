@@ -1,8 +1,6 @@
-// A fragment's place, and what its logits go through before they are reduced: options, targets, the top list's memory.
+// A fragment's place, and who takes its finished logits beside the reduction: targets, the top list, the lead's leaf.
 #pragma once
 
-#include "device/ptx/arithmetic.cuh"
-#include "numerics/divisor.h"
 #include "ops/linear_logp/cuda/logit.cuh"
 #include "ops/linear_logp/cuda/unit_sum.cuh"
 
@@ -29,6 +27,27 @@ __device__ __forceinline__ Place place_of(const Job& job, int64_t id, float* col
   place.ragged = job.ragged_id >= 0 && offset >= 0 && offset < 64 * kUnits ? static_cast<int>(offset / 64) : -1;
   return place;
 }
+// place.whole and no ragged unit, found when it is needed: kFull has no registers to keep them in. Ids, and what is up
+// to a tile beyond them, are below 2^32.
+template <int kUnits>
+__device__ __forceinline__ bool has_no_border(const Job& job, const Place& place) {
+  const auto id = static_cast<uint32_t>(place.id);
+  const uint32_t offset = static_cast<uint32_t>(job.ragged_id) - id;
+  const bool whole =
+      id >= static_cast<uint32_t>(job.whole_begin) && id + 64 * kUnits <= static_cast<uint32_t>(job.whole_end);
+  const int ragged = job.ragged_id >= 0 && offset < 64 * kUnits ? static_cast<int>(offset / 64) : -1;
+  return whole && ragged < 0;
+}
+
+// Always true, which the compiler cannot know: what depends on it becomes a block of its own, and ptxas orders
+// instructions within blocks. In one block with what follows, it finishes one chain of dependent instructions before it
+// starts the next: 3.1 cycles an instruction, counted in the machine code of CUDA 13.0. By itself and in place 16
+// logits take 1.6 to 2.0.
+__device__ __forceinline__ bool is_launched(const Job& job, int step) {
+  constexpr int kMostSteps = 64;
+  return job.p.rows > step - kMostSteps;
+}
+
 constexpr int kColumnWords = 16;
 constexpr int kLeafBits = 7;
 static_assert(kLeaf == 1 << kLeafBits);
@@ -85,51 +104,37 @@ __device__ __forceinline__ void from_column(float (&d)[32 * kUnits], int index, 
   }
 }
 
-// Divides all logits by their rows' temperatures where a shared divisor can; false, and nothing is
-// changed, where it cannot.
-template <int kUnits>
-__device__ __forceinline__ bool divide_logits(const Job& job, float (&d)[32 * kUnits], const Place& place) {
-  const auto temperature = [&](int32_t row) { return row < job.p.rows ? temperature_at(job.p, row) : 1.0f; };
-  const numerics::Divisor first(temperature(place.row));
-  const numerics::Divisor second(temperature(place.row + 8));
-  numerics::DividendRange range;
-#pragma unroll
-  for (int i = 0; i < 32 * kUnits; ++i) {
-    range.largest = device::ptx::max_nan(range.largest, fabsf(d[i]));
-    range.least = min(range.least, 2 * numerics::float_bits(d[i]) - 1);
-  }
-  if (!__all_sync(kWarp, first.usable() && second.usable() && range.usable())) return false;
-#pragma unroll
-  for (int i = 0; i < 32 * kUnits; ++i) d[i] = i % 4 < 2 ? first.divide(d[i]) : second.divide(d[i]);
-  return true;
-}
-
-// Bias, softcap and temperature on all logits of existing rows and ids.
-template <int kUnits>
-__device__ __forceinline__ void finish_logits(const Job& job, float (&d)[32 * kUnits], const Place& place) {
-  if (job.p.bias == nullptr && job.p.softcap == 0.0f && divide_logits<kUnits>(job, d, place)) return;
-  constexpr int kTogether = 4;  // independent logits: a division and a tanh are long chains
-  const int64_t end = job.p.first_id + job.p.count;
+// Every logit through the column and back. `change` gets up to kTogether logits of a row, the row, and the id of the
+// first; i further they belong to that id + i % 2 + 8 * (i / 2).
+template <int kUnits, int kTogether, class Change>
+__device__ __forceinline__ void change_logits(float (&d)[32 * kUnits], const Place& place, Change change) {
 #pragma unroll 1
   for (int index = 0; index < 2 * kUnits; ++index) {
-    const int32_t row = place.row + 8 * (index / kUnits);
-    const int64_t first_id = place.id + 64 * (index % kUnits) + 2 * static_cast<int>(threadIdx.x % 4);
-    const float temperature = row < job.p.rows ? temperature_at(job.p, row) : 1.0f;
+    const uint32_t first = static_cast<uint32_t>(place.id) + 64 * (index % kUnits) + 2 * (threadIdx.x % 4);
     to_column<kUnits>(d, index, place.column);
 #pragma unroll 1
     for (int word = 0; word < kColumnWords; word += kTogether) {
       float z[kTogether];
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-        const int64_t id = first_id + 8 * ((word + i) / 2) + (word + i) % 2;
-        z[i] = place.column[(word + i) * kWarpThreads];
-        if (id >= job.p.first_id && id < end) z[i] = logit(job.p, z[i], id, temperature);
-      }
+      for (int i = 0; i < kTogether; ++i) z[i] = place.column[(word + i) * kWarpThreads];
+      change(z, place.row + 8 * (index / kUnits), first + 8 * (word / 2) + word % 2);
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) place.column[(word + i) * kWarpThreads] = z[i];
     }
     from_column<kUnits>(d, index, place.column);
   }
+}
+
+// Ids that do not exist become -inf, where they count for nothing.
+template <int kUnits>
+__device__ __forceinline__ void mask_absent(const Job& job, float (&d)[32 * kUnits], const Place& place) {
+  const auto begin = static_cast<uint32_t>(job.p.first_id);
+  const auto ids = static_cast<uint32_t>(job.p.count);
+  const uint32_t offset = static_cast<uint32_t>(place.id) - begin;
+  if (offset < ids && ids - offset >= 64 * kUnits) return;
+  change_logits<kUnits, 1>(d, place, [&](float(&z)[1], int32_t, uint32_t id) {
+    if (id - begin >= ids) z[0] = kMinusInfinity;
+  });
 }
 
 // All logits of the fragment to the top list's memory.
@@ -147,6 +152,30 @@ __device__ __forceinline__ void store_logits(const Job& job, const float (&d)[32
       // The odd id of the last pair may not exist; its place does.
       *reinterpret_cast<float2*>(to + 8 * j) = make_float2(d[4 * j + 2 * h], d[4 * j + 2 * h + 1]);
     }
+  }
+}
+
+// The largest logit of each unit to the top list's memory; ids that do not exist are -inf. A row with a NaN lists
+// nothing, so its maxima are free.
+template <int kUnits>
+__device__ __forceinline__ void store_maxima(const Job& job, const float (&d)[32 * kUnits], const Place& place) {
+  const int q = threadIdx.x % 4;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    float mine = kMinusInfinity;  // of unit number q
+#pragma unroll
+    for (int u = 0; u < kUnits; ++u) {
+      float largest = kMinusInfinity;
+#pragma unroll
+      for (int i = 0; i < kColumnWords; ++i) largest = fmaxf(largest, d[32 * u + 4 * (i / 2) + 2 * h + i % 2]);
+      largest = fmaxf(largest, __shfl_xor_sync(kWarp, largest, 1));
+      largest = fmaxf(largest, __shfl_xor_sync(kWarp, largest, 2));
+      if (u == q) mine = largest;
+    }
+    const int32_t row = place.row + 8 * h;
+    const int64_t unit = place.id / kUnit + q;
+    if (q >= kUnits || row >= job.p.rows || unit >= job.top.maxima_stride) continue;
+    job.top.maxima[row * job.top.maxima_stride + unit] = mine;
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "device/ptx/mma_sync.cuh"
+#include "device/ptx/synchronize.cuh"
 #include "ops/linear_logp/cuda/logit.cuh"
 #include "ops/linear_logp/cuda/unit_sum.cuh"
 
@@ -18,15 +19,58 @@ constexpr int kPairsPerBlock = kPairsPerWarp * kGatherThreads / kWarpThreads;
 struct Quad {
   uint32_t low, high;
 };
+template <bool kAligned>
 __device__ __forceinline__ Quad load_quad(const uint16_t* row, int64_t k, int64_t width) {
-  uint32_t x[4];
+  if constexpr (kAligned) {  // no quad crosses the width
+    if (row == nullptr || k >= width) return {0u, 0u};
+    const uint2 words = *reinterpret_cast<const uint2*>(row + k);
+    return {words.x, words.y};
+  } else {
+    uint32_t x[4];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) x[i] = row != nullptr && k + i < width ? row[k + i] : 0u;
-  return {x[0] | x[1] << 16, x[2] | x[3] << 16};
+    for (int i = 0; i < 4; ++i) x[i] = row != nullptr && k + i < width ? row[k + i] : 0u;
+    return {x[0] | x[1] << 16, x[2] | x[3] << 16};
+  }
+}
+
+// The quads of kGroups k16 groups, all on their way together.
+template <bool kAligned>
+struct Batch {
+  static constexpr int kGroups = kAligned ? 16 : 4;
+  Quad a[kGroups], b[kGroups];
+  __device__ __forceinline__ void load(const uint16_t* a_row, const uint16_t* b_row, int64_t k, int64_t width) {
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) {
+      a[i] = load_quad<kAligned>(a_row, k + 16 * i, width);
+      b[i] = load_quad<kAligned>(b_row, k + 16 * i, width);
+    }
+  }
+};
+
+// The chains of the warp's eight pairs: d[0], d[1] of lane 4 g + g / 2 hold pair g. The next batch is on its way while
+// one is multiplied; the first to be multiplied is empty. Products of zeros leave every sum as it is.
+template <class Format, bool kAligned>
+__device__ __forceinline__ void multiply_pairs(const uint16_t* a_row, const uint16_t* b_row, int q, int64_t width,
+                                               float (&d)[4]) {
+  constexpr int kGroups = Batch<kAligned>::kGroups;
+  constexpr int kDepth = 16 * kGroups;
+  Batch<kAligned> batch{};
+#pragma unroll 1
+  for (int64_t k = -kDepth; k < width; k += kDepth) {
+    Batch<kAligned> next;
+    next.load(a_row, b_row, k + kDepth + 4 * q, width);
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) {
+      const uint32_t a_words[4] = {batch.a[i].low, 0u, batch.a[i].high, 0u};
+      device::ptx::mma_m16n8k16<Format>(d, a_words, batch.b[i].low, batch.b[i].high);
+    }
+    batch = next;
+  }
 }
 
 template <class Format>
 __global__ void __launch_bounds__(kGatherThreads) gather_targets(const __grid_constant__ Job job) {
+  device::ptx::launch_dependents();  // the big product needs targets when its first tile is done
   const Params& p = job.p;
   const int lane = threadIdx.x % kWarpThreads;
   const int g = lane / 4;
@@ -43,11 +87,12 @@ __global__ void __launch_bounds__(kGatherThreads) gather_targets(const __grid_co
   const uint16_t* b_row =
       here ? static_cast<const uint16_t*>(p.weight) + (target - p.first_id) * p.weight_stride : nullptr;
   float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-  for (int64_t group = 0; group < p.width; group += 16) {
-    const Quad a = load_quad(a_row, group + 4 * q, p.width);
-    const Quad b = load_quad(b_row, group + 4 * q, p.width);
-    const uint32_t a_words[4] = {a.low, 0u, a.high, 0u};
-    device::ptx::mma_m16n8k16<Format>(d, a_words, b.low, b.high);
+  const uint64_t places = reinterpret_cast<uintptr_t>(p.hidden) | reinterpret_cast<uintptr_t>(p.weight);
+  const uint64_t strides = static_cast<uint64_t>(p.hidden_stride) | static_cast<uint64_t>(p.weight_stride);
+  if (places % 8 == 0 && (strides | static_cast<uint64_t>(p.width)) % 4 == 0) {
+    multiply_pairs<Format, true>(a_row, b_row, q, p.width, d);
+  } else {
+    multiply_pairs<Format, false>(a_row, b_row, q, p.width, d);
   }
   // Column g of row g.
   if (!exists || q != g / 2) return;

@@ -40,7 +40,9 @@ struct Matrix {
 struct TopInput {
   float* logits;          // [rows][logits_stride]: all logits of a row, written by the big product
   int64_t logits_stride;  // even
-  int32_t* row_r;         // [rows]: the row's (r, s), written by the merge
+  float* maxima;          // [rows][maxima_stride]: the largest of each unit, written by the big product
+  int64_t maxima_stride;
+  int32_t* row_r;  // [rows]: the row's (r, s), written by the merge
   float* row_s;
 };
 
@@ -71,8 +73,11 @@ struct Job {
 enum class Mode { kLogp, kEntropy, kFull };
 
 // Whether a logit is more than its products.
+ISOBIT_HD constexpr bool is_tempered(const Params& p) {
+  return p.temperature != nullptr || p.temperature_value != 1.0f;
+}
 ISOBIT_HD constexpr bool finishes_logits(const Params& p) {
-  return p.bias != nullptr || p.softcap != 0.0f || p.temperature != nullptr || p.temperature_value != 1.0f;
+  return p.bias != nullptr || p.softcap != 0.0f || is_tempered(p);
 }
 
 // True if logits need more than the products or somebody needs more than the targets' logits.

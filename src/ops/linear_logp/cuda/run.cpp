@@ -1,6 +1,7 @@
 #include "ops/linear_logp/cuda/run.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "core/runtime.h"
 #include "ops/linear_logp/cuda/arena.h"
@@ -14,8 +15,8 @@ namespace {
 constexpr int64_t kRecommendedRows = 8192;
 constexpr int64_t kMinimumRows = 128;  // of the smallest workspace, unless they need more than kMinimumLimit
 constexpr size_t kMinimumLimit = size_t{60} << 20;
-// With a top list a chunk's logits are in the workspace, so fewer rows are worth it.
-constexpr size_t kRecommendedTopBytes = size_t{256} << 20;
+// With a top list a chunk's logits are in the workspace, so fewer rows are worth it: 768 of 151,936 ids.
+constexpr size_t kRecommendedTopBytes = size_t{512} << 20;
 constexpr int64_t kMaxTileIds = 1024;  // of any producer
 constexpr int64_t kRowGranule = 8;     // rows of a 32-byte sector
 constexpr int64_t kChunkGranule = 128;
@@ -52,6 +53,8 @@ Layout lay_out(const Params& p, const Producer& producer, int64_t rows, Arena* a
   if (p.top > 0) {
     layout.top.logits_stride = round_up(p.vocab, kRowGranule);
     layout.top.logits = arena->take<float>(rows * layout.top.logits_stride);
+    layout.top.maxima_stride = (p.vocab + kUnit - 1) / kUnit;
+    layout.top.maxima = arena->take<float>(rows * layout.top.maxima_stride);
     layout.top.row_r = arena->take<int32_t>(rows);
     layout.top.row_s = arena->take<float>(rows);
   }
@@ -224,9 +227,10 @@ WorkspaceBytes workspace(const Params& p) {
   if (p.purpose == Purpose::kMerge || p.rows == 0) return {};
   int64_t rows = std::min(p.rows, kMinimumRows);
   while (rows > 1 && chunk_bytes(p, rows) > kMinimumLimit) rows /= 2;
-  int64_t most = std::min(p.rows, kRecommendedRows);
-  while (p.top > 0 && most > rows && chunk_bytes(p, most) > kRecommendedTopBytes) most = std::max(rows, most / 2);
-  return {chunk_bytes(p, rows), chunk_bytes(p, most)};
+  Params sized = p;
+  sized.rows = std::min(p.rows, kRecommendedRows);
+  sized.workspace_bytes = p.top > 0 ? kRecommendedTopBytes : SIZE_MAX;
+  return {chunk_bytes(p, rows), chunk_bytes(p, std::max(rows, rows_that_fit(sized)))};
 }
 
 Status run(const Params& p, ChooseProducer choose, void* stream) {

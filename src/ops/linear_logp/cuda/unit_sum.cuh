@@ -12,7 +12,7 @@ namespace isobit::linear_logp::cuda {
 
 constexpr uint32_t kWarp = 0xFFFFFFFFu;
 constexpr int kWarpThreads = 32;
-constexpr float kMinusInfinity = -__builtin_inff();
+constexpr float kMinusInfinity = numerics::bits_float(0xFF800000u);
 
 // 2^n P(f) of a logit within +-kPlainLimit, with reference exponent 0: unit_term without its cases. The rounding
 // shift leaves n in the low bits of r.

@@ -36,8 +36,8 @@ struct TileConfig {
   static constexpr uint32_t kLapStages = 32;
   static constexpr int64_t kPatience = 65536;  // cycles
   static constexpr uint32_t kMaxLaps = 4096;
-  // The counters of the laps cost a memset (6 us at 512, 4096, 151936; H200, 2026-11-30); only a launch that takes long
-  // enough to drift apart, and whose weight tiles are shared by more than four blocks, pays it.
+  // The counters of the laps must be zeroed first (a memset took 6 us at 512, 4096, 151936; H200, 2026-11-30); only a
+  // launch that takes long enough to drift apart, and whose weight tiles are shared by more than four blocks, pays it.
   static constexpr int64_t kPacedStages = 512;  // per block
   static constexpr int64_t kPacedRowTiles = 5;
 };

@@ -51,6 +51,7 @@ __device__ __forceinline__ uint32_t laps_of_block(const TileSchedule& schedule) 
 
 __device__ __forceinline__ void keep_pace(const TileSchedule& schedule, const Pace& pace) {
   const uint32_t laps = laps_of_block(schedule);
+  ptx::wait_for_previous_grid();  // that zeroes the counters
   bool patient = true;
   for (uint32_t lap = 0; lap + 1 < laps; ++lap) {
     wait_barrier(pace.started, lap & 1);
@@ -147,7 +148,8 @@ __device__ __forceinline__ void finish_tile(const Job& job, float (&d)[2][TileCo
   const int lane = threadIdx.x % cuda::kWarpThreads;
   const int warp = threadIdx.x % kWarpgroup / cuda::kWarpThreads;
   const int64_t id = job.origin + int64_t{tile.column} * TileConfig::kIds;
-  cuda::Place place = cuda::place_of<TileConfig::kUnits>(job, id, column);
+  cuda::Place place{0, static_cast<int32_t>(id), column, false, -1};
+  if constexpr (kMode != Mode::kFull) place = cuda::place_of<TileConfig::kUnits>(job, id, column);
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
     place.row = tile.row * TileConfig::kRows + 64 * m + 16 * warp + lane / 4;
@@ -169,18 +171,32 @@ __device__ __forceinline__ void multiply_tiles(const Job& job, const TileSchedul
   device::RingPosition<TileConfig::kStages> at;
   float d[2][TileConfig::kIds / 2];
   if (group == 1 && blockIdx.x < tiles) give_turn(0);
-  int turn = 0;
-  for (uint32_t index = blockIdx.x; index < tiles; index += gridDim.x, turn ^= 1) {
-    if (turn != group) {
-      at.advance(schedule.steps);
-      continue;
-    }
+  const auto multiply = [&](uint32_t index) {
     wait_turn(group);
     multiply_tile<Format>(d, ring, at, stages, TileConfig::kStageBytes, 0, TileConfig::kHiddenBytes, schedule.steps,
                           [&] {
                             if (index + gridDim.x < tiles) give_turn(1 - group);
                           });
-    finish_tile<kMode>(job, d, schedule.tile(index), column);
+  };
+  if constexpr (kMode == Mode::kFull) {
+    // Without a register for whose turn it is.
+    if (group == 1) at.advance(schedule.steps);
+    for (uint32_t index = blockIdx.x + group * gridDim.x; index < tiles; index += 2 * gridDim.x) {
+      multiply(index);
+      at.advance(schedule.steps);     // the other group's tile
+      ptx::wait_for_previous_grid();  // that gathers targets
+      finish_tile<kMode>(job, d, schedule.tile(index), column);
+    }
+  } else {
+    int turn = 0;
+    for (uint32_t index = blockIdx.x; index < tiles; index += gridDim.x, turn ^= 1) {
+      if (turn != group) {
+        at.advance(schedule.steps);
+        continue;
+      }
+      multiply(index);
+      finish_tile<kMode>(job, d, schedule.tile(index), column);
+    }
   }
 }
 

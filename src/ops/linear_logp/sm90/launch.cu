@@ -63,9 +63,26 @@ Status encode_operands(const Params& p, uint32_t hidden_rows, uint32_t weight_ro
   return encode(p, p.weight, p.count, p.weight_stride, weight_rows, &operands->weight);
 }
 
+// The tile kernel starts while this one runs; its pacing threads wait.
+__global__ void __launch_bounds__(kWarpgroup) clear_laps(uint32_t* counters, uint32_t laps) {
+  ptx::launch_dependents();
+  for (uint32_t lap = threadIdx.x; lap < laps; lap += kWarpgroup) counters[lap] = 0;
+}
+
+Status launch_clear_laps(int device, uint32_t* counters, uint32_t laps, void* stream) {
+  LaunchShape shape;
+  shape.block.x = kWarpgroup;
+  void* parameters[] = {&counters, &laps};
+  return runtime().launch(device, reinterpret_cast<const void*>(clear_laps), shape, parameters, stream);
+}
+
+// Whether the launch before is launch_gather, or clear_laps after it: the kernel itself waits where it needs their
+// results.
+bool follows_gather(const Job& job) { return !job.select_targets && cuda::mode_of(job.p) == Mode::kFull; }
+
 template <class Kernel, class Schedule>
 Status launch_persistent(Kernel kernel, const Job& job, const Operands& operands, const Schedule& schedule,
-                         int64_t blocks, uint32_t shared_bytes, void* stream) {
+                         int64_t blocks, uint32_t shared_bytes, bool programmatic, void* stream) {
   const void* const address = reinterpret_cast<const void*>(kernel);
   const int device = job.p.device.id;
   if (Status s = runtime().allow_shared_memory(device, address, shared_bytes); !s.ok()) return s;
@@ -73,6 +90,7 @@ Status launch_persistent(Kernel kernel, const Job& job, const Operands& operands
   shape.grid.x = static_cast<uint32_t>(blocks);
   shape.block.x = kThreads;
   shape.dynamic_shared_bytes = shared_bytes;
+  shape.programmatic = programmatic;
   Operands maps = operands;
   Job argument = job;
   Schedule plan = schedule;
@@ -107,12 +125,14 @@ Status launch_tiles(const Job& job, void* scratch, void* stream) {
   if (blocks > 1 && schedule.order.row_tiles >= TileConfig::kPacedRowTiles && stages >= TileConfig::kPacedStages &&
       stages <= int64_t{TileConfig::kMaxLaps} * TileConfig::kLapStages) {
     schedule.lap_counter = static_cast<uint32_t*>(scratch);
-    if (Status s = runtime().fill_bytes(p.device.id, scratch, 0, kCounterBytes, stream); !s.ok()) return s;
+    const auto laps = static_cast<uint32_t>(tiles_of(stages, TileConfig::kLapStages));
+    if (Status s = launch_clear_laps(p.device.id, schedule.lap_counter, laps, stream); !s.ok()) return s;
   }
   const Mode mode = cuda::mode_of(p);
   const TileKernel kernel =
       p.dtype == ISOBIT_BF16 ? tile_kernel_of<numerics::Bf16>(mode) : tile_kernel_of<numerics::Fp16>(mode);
-  return launch_persistent(kernel, job, operands, schedule, blocks, TileConfig::kSharedBytes, stream);
+  return launch_persistent(kernel, job, operands, schedule, blocks, TileConfig::kSharedBytes,
+                           schedule.lap_counter != nullptr || follows_gather(job), stream);
 }
 
 template <int kTokens>
@@ -128,7 +148,7 @@ Status launch_stream(const Job& job, void*, void* stream) {
   const Mode mode = cuda::mode_of(p);
   const StreamKernel kernel = p.dtype == ISOBIT_BF16 ? stream_kernel_of<numerics::Bf16, Config>(mode)
                                                      : stream_kernel_of<numerics::Fp16, Config>(mode);
-  return launch_persistent(kernel, job, operands, schedule, blocks, Config::kSharedBytes, stream);
+  return launch_persistent(kernel, job, operands, schedule, blocks, Config::kSharedBytes, follows_gather(job), stream);
 }
 
 Status check_operand(const char* name, const void* data, int64_t stride) {

@@ -99,6 +99,19 @@ __device__ __forceinline__ void finish_token(const Job& job, const float* logits
       for (int i = 0; i < 4; ++i) {
         if (exists[i]) job.top.logits[row * job.top.logits_stride + id + 32 * i] = z[i];
       }
+#pragma unroll
+      for (int u = 0; u < 2; ++u) {
+        float largest = fmaxf(exists[2 * u] ? z[2 * u] : cuda::kMinusInfinity,
+                              exists[2 * u + 1] ? z[2 * u + 1] : cuda::kMinusInfinity);
+#pragma unroll
+        for (int mask = 16; mask > 0; mask /= 2) {
+          largest = fmaxf(largest, __shfl_xor_sync(cuda::kWarp, largest, mask));
+        }
+        const int64_t unit = 2 * int64_t{tile} + u;
+        if (lane == u && unit < job.top.maxima_stride) {
+          job.top.maxima[row * job.top.maxima_stride + unit] = largest;
+        }
+      }
     }
   }
   if (job.select_targets) {
@@ -149,6 +162,7 @@ __device__ __forceinline__ void multiply_stream(const Job& job, const StreamSche
     multiply_tile<Format>(d, ring, at, stages, Config::kStageBytes, 0, Config::kWeightBytes, schedule.steps, [&] {
       if (tile + static_cast<int>(gridDim.x) < schedule.tiles) give_turn(1 - group);
     });
+    if constexpr (kMode == Mode::kFull) ptx::wait_for_previous_grid();  // that gathers targets
 #pragma unroll
     for (int first = 0; first < Config::kTokens; first += Config::kTurnTokens) {
       if (first >= rows) break;

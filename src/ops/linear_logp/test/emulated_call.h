@@ -88,4 +88,39 @@ inline Problem with_options(const Shape& shape, uint64_t seed) {
   return problem;
 }
 
+inline void compare_emulated(const std::string& folder, const Problem& problem, unsigned wanted,
+                             std::initializer_list<const char*> kernels) {
+  const Outputs expected = run(problem, wanted);
+  ptx::for_each_schedule(folder, {.multiprocessors = 3}, [&](ptx::EmulatedRuntime& device, const ptx::ScheduleCase& c) {
+    for (const char* kernel : kernels) {
+      const std::string what = std::string(kernel) + ", " + c.name;
+      Call call(&device, problem, kernel);
+      Outputs found(problem, wanted);
+      call.attach(&found);
+      call.take_workspace();
+      ASSERT_EQ(isobit_linear_logp(&call.args(), nullptr), ISOBIT_OK) << what << isobit_last_error();
+      call.fetch();
+      expect_clean(device, what);
+      for (int64_t row = 0; row < expected.rows; ++row) {
+        ASSERT_EQ(expected.row_bytes(row), found.row_bytes(row))
+            << what << ", row " << row << ": logp " << expected.logp_at(row) << " / " << found.logp_at(row);
+      }
+    }
+  });
+}
+
+// One run under the first schedule.
+inline Outputs run_emulated(const std::string& folder, const Problem& problem, unsigned wanted, const char* kernel) {
+  ptx::EmulatedRuntime device(folder, {.multiprocessors = 3});
+  const ScopedRuntime scope(&device);
+  Call call(&device, problem, kernel);
+  Outputs found(problem, wanted);
+  call.attach(&found);
+  call.take_workspace();
+  EXPECT_EQ(isobit_linear_logp(&call.args(), nullptr), ISOBIT_OK) << isobit_last_error();
+  call.fetch();
+  expect_clean(device, kernel);
+  return found;
+}
+
 }  // namespace isobit::linear_logp::test
