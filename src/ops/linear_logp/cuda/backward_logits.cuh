@@ -46,8 +46,12 @@ struct LogitsSink {
 
   __device__ __forceinline__ void finish(const Unit& unit, Sums& d) const {
     const bool whole = unit.column + kColumns <= job.ids_of(unit.slice);
-    if (__all_sync(kWarp, has_plain_logits(job.p.forward) && all_plain(d[0]) && all_plain(d[1]))) {
-      if (!whole) mask(unit, d);
+    // Where masking costs registers that are not there, border tiles go the long way.
+    const bool fits = whole || Fragment::kMasksBorders;
+    if (__all_sync(kWarp, fits && has_plain_logits(job.p.forward) && all_plain(d[0]) && all_plain(d[1]))) {
+      if constexpr (Fragment::kMasksBorders) {
+        if (!whole) mask(unit, d);
+      }
       store_plain(unit, d);
     } else {
       store_any(unit, d);

@@ -33,6 +33,7 @@ static_assert(Config::kWarpRows == 32, "a warp's fragment is two m16 tiles");
 struct WarpFragment {
   static constexpr int kWarpRows = Config::kWarpRows;
   static constexpr int kBlockRows = 16;
+  static constexpr bool kMasksBorders = false;
 };
 
 }  // namespace isobit::linear_logp::sm80

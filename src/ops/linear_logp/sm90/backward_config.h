@@ -27,6 +27,7 @@ static_assert(ProductConfig::kCopyRegisters + 2 * ProductConfig::kMultiplyRegist
 struct WarpgroupFragment {
   static constexpr int kWarpRows = 16;
   static constexpr int kBlockRows = 64;
+  static constexpr bool kMasksBorders = true;
 };
 
 }  // namespace isobit::linear_logp::sm90
