@@ -155,40 +155,31 @@ struct Nvfp4Products {
     ptx::wgmma_wait<1>();
     if (!kLast) decode_half(0);
   }
-  // All of a tile; signal() when `before` of them are under way, or all but the last one.
+  // All of a tile; signal() when `before` of them are under way, or nearly all. Unless it is `last`, the next tile's
+  // first stage is loaded and begun with like any other.
   template <class Signal>
-  __device__ __forceinline__ void stages(int32_t steps, int32_t before, const Signal& signal) {
-    if (steps == 1) {
+  __device__ __forceinline__ void tile(int32_t steps, bool last, int32_t before, const Signal& signal) {
+    if (steps == 1 && last) {
       signal();
       stage<true, true>();
-      return;
-    }
-    stage<true, false>();
-    int32_t step = 1;
+    } else {
+      stage<true, false>();
+      const int32_t more = last ? steps - 1 : steps;
+      int32_t step = 1;
 #pragma unroll 1
-    for (int32_t end = min(before, steps - 1);; end = steps - 1) {
+      for (int32_t end = min(before, more);; end = more) {
 #pragma unroll 1
-      for (; step < end; ++step) stage<false, false>();
-      signal();
-      if (step == steps - 1) break;
+        for (; step < end; ++step) stage<false, false>();
+        signal();
+        if (step == more) break;
+      }
+      if (last) stage<false, true>();
     }
-    stage<false, true>();
+    ptx::wgmma_wait<0>();
+    ptx::wgmma_pin(d);
+    release(last ? current : previous);
   }
 };
-
-// All products of a tile by one warpgroup. `signal` is called when `before` stages are under way.
-template <class Config, class Signal>
-__device__ __forceinline__ void multiply_nvfp4_tile(float (&d)[Config::kSums], Nvfp4Weights<Config>& weights,
-                                                    const Ring<Config::kStages>& ring,
-                                                    RingPosition<Config::kStages>& at, uint32_t tokens, int32_t steps,
-                                                    int32_t before, const Signal& signal) {
-  Nvfp4Products<Config> products{d, weights, ring, at, tokens};
-  products.start();
-  products.stages(steps, before, signal);
-  ptx::wgmma_wait<0>();
-  ptx::wgmma_pin(d);
-  products.release(products.current);
-}
 
 // Named barriers of a block: 1 + group among a warpgroup's threads, and the start of the second warpgroup.
 constexpr uint32_t kNvfp4GroupBarrier = 1;
@@ -201,14 +192,18 @@ __device__ __forceinline__ void multiply_nvfp4(const Nvfp4WgmmaPlan& plan, const
   Nvfp4Weights<Config> weights(shared, group);
   RingPosition<Config::kStages> at;
   float d[Config::kSums];
+  Nvfp4Products<Config> products{d, weights, ring, at, shared.tokens};
   bool signals = Config::kGroups == 2 && plan.lag > 0;
   if (signals && group == 1) {
     ptx::barrier_sync(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
     signals = false;
   }
+  bool started = false;
   for_each_tile(plan, [&](const Nvfp4TilePlace& tile) {
     weights.start_tile(tile);
-    multiply_nvfp4_tile<Config>(d, weights, ring, at, shared.tokens, plan.steps, signals ? plan.lag : plan.steps, [&] {
+    if (!started) products.start();
+    started = Config::kFollows;
+    products.tile(plan.steps, tile.last || !Config::kFollows, signals ? plan.lag : plan.steps, [&] {
       if (signals) ptx::barrier_arrive(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
       signals = false;
     });

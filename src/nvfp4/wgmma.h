@@ -39,6 +39,10 @@ struct Nvfp4WgmmaConfig {
   static constexpr uint32_t kSharedBytes = kApart + kStages * kStageBytes;
   static_assert(kTokens % 8 == 0 && kTokens <= 256 && kStages >= 3);
 
+  // Whether a tile's first stage is begun with under the end of the tile before. With one group a tile may begin in the
+  // middle of a scale tile; the others want more registers than there are.
+  static constexpr bool kFollows = kGroups == 2 && kTokens < 256;
+
   // With two multiplying warpgroups the one that copies gives registers away: 104 + 2 * 200 = 3 * 168, what the block
   // has at entry. With four small ones there is nothing to move.
   static constexpr bool kMovesRegisters = kGroups == 2;

@@ -58,6 +58,7 @@ TEST(Nvfp4GegluEmulatedWgmma, LargeTiles) {
   for (const int64_t rows : {125, 199, 207, 221, 245, 253})
     expect_cpu_bytes_wgmma({.rows = rows, .width = 496, .k = 64});
   expect_cpu_bytes_wgmma({.rows = 125, .width = 144, .k = 832});  // more stages than the ring has
+  expect_cpu_bytes_wgmma({.rows = 125, .width = 496, .k = 192});  // several tiles of several stages
 }
 
 TEST(Nvfp4GegluEmulatedWgmma, LayoutsStridesAndAnyScaleByte) {
