@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ from pathlib import Path
 from kernel_resources import ROOT
 
 ARITHMETIC = ["-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true"]
+PTXAS = ["-warn-spills", "-warn-lmem-usage", "-Werror"]
 ROOM = ROOT / "src/ops/linear_logp"
 PACKAGES = {
     "13.5": ["nvidia-cuda-nvcc==13.5.37", "nvidia-nvvm==13.5.37", "nvidia-cuda-crt==13.5.37",
@@ -44,7 +46,14 @@ HOPPER = [f"sm90/kernel.cuh sm90::tile_kernel<{f}, {m}>" for f in FORMATS for m 
     for f in FORMATS for m in MODES for tokens in (8, 16, 32, 64)
 ]  # fmt: skip
 # The C++ library that the run-time compiler lacks, from CUDA's own.
-SHIMS = ("cstdint", "cstddef", "cmath", "type_traits", "initializer_list")
+SHIMS = {name: name for name in ("cstdint", "cstddef", "cmath", "type_traits", "initializer_list")}
+SHIMS |= {"stdint.h": "cstdint", "stddef.h": "cstddef"}
+
+
+def full_name(kernel: str) -> str:
+    """CUDA's own library has a namespace cuda as well."""
+    room = re.sub(r"\b(cuda|sm80|sm90)::", r"isobit::linear_logp::\1::", kernel)
+    return room.replace("numerics::", "isobit::numerics::")
 
 
 def install(release: str, into: Path) -> Path:
@@ -67,7 +76,7 @@ def compile_units(toolkit: Path, build: Path, out: Path) -> int:
         for arch in ["90a"] if unit.parent.name == "sm90" else ["80", "90"]:
             command = [str(nvcc), "-c", f"-gencode=arch=compute_{arch},code=sm_{arch}", "-std=c++20",
                        "--expt-relaxed-constexpr", "-static-global-template-stub=false", *ARITHMETIC, "-O3", "-DNDEBUG",
-                       "-Werror=all-warnings", "-Xptxas=-warn-spills,-warn-lmem-usage,-Werror", f"-I{ROOT}/include",
+                       "-Werror=all-warnings", f"-Xptxas={','.join(PTXAS)}", f"-I{ROOT}/include",
                        f"-I{ROOT}/src", f"-I{build}/src", "-o", str(out / f"{unit.stem}.{arch}.o"),
                        str(unit)]  # fmt: skip
             done = subprocess.run(command, capture_output=True, text=True)
@@ -81,8 +90,8 @@ class RuntimeCompiler:
     def __init__(self, toolkit: Path, shims: Path, build: Path):
         self.library = ctypes.CDLL(str(toolkit / "cuda_nvrtc/lib/libnvrtc.so.12"))
         shims.mkdir(parents=True, exist_ok=True)
-        for name in SHIMS:
-            text = f"#include <cuda/std/{name}>\nnamespace std {{ using namespace cuda::std; }}\n"
+        for name, own in SHIMS.items():
+            text = f"#include <cuda/std/{own}>\nnamespace std {{ using namespace cuda::std; }}\n"
             (shims / name).write_text(text)
         includes = [shims, toolkit / "cuda_cccl/include", toolkit / "cuda_runtime/include", ROOT / "include",
                     ROOT / "src", build / "src"]  # fmt: skip
@@ -92,11 +101,11 @@ class RuntimeCompiler:
     def compile(self, arch: str, header: str, kernels: list[str]) -> tuple[int, str]:
         """Bytes of machine code, 0 if it failed, and the log."""
         nvrtc, program, size = self.library, ctypes.c_void_p(), ctypes.c_size_t()
-        source = f'#include "ops/linear_logp/{header}"\nusing namespace isobit;\nusing namespace isobit::linear_logp;\n'
+        source = f'#include "ops/linear_logp/{header}"\n'
         nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"unit.cu", 0, None, None)
         for kernel in kernels:
-            nvrtc.nvrtcAddNameExpression(program, kernel.encode())
-        options = [f"-arch=sm_{arch}", "--ptxas-options=-warn-spills,-warn-lmem-usage,-Werror", *self.options]
+            nvrtc.nvrtcAddNameExpression(program, full_name(kernel).encode())
+        options = [f"-arch=sm_{arch}", *(f"--ptxas-options={o}" for o in PTXAS), *self.options]
         result = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(
             *(option.encode() for option in options)))  # fmt: skip
         nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
