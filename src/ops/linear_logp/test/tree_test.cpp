@@ -164,7 +164,7 @@ TEST(Tree, LeavesPushedInOrderGiveEveryNode) {
 
 TEST(State, ArraysFollowOneAnotherAligned) {
   for (const int64_t rows : {0, 1, 3, 4, 17}) {
-    const StateLayout layout = state_layout({130, 3000}, 50257, rows, 3, true, true);
+    const StateLayout layout = state_layout(IdRange{130, 3000}, 50257, rows, 3, true, true);
     EXPECT_EQ(layout.raw_slots, 256 - 130 + 3000 % 128);
     EXPECT_EQ(layout.node_slots, 6 + 1 + 7);
     const int64_t offsets[] = {layout.raw,          layout.r,    layout.s,    layout.q,
@@ -176,7 +176,7 @@ TEST(State, ArraysFollowOneAnotherAligned) {
       EXPECT_LT(offsets[i + 1] - offsets[i], slots[i] * rows * 4 + 16);
     }
   }
-  EXPECT_EQ(state_layout({130, 3000}, 50257, 4, 3, false, false).bytes, ((126 + 56) + 2 * 14 + 3) * 4 * 4);
+  EXPECT_EQ(state_layout(IdRange{130, 3000}, 50257, 4, 3, false, false).bytes, ((126 + 56) + 2 * 14 + 3) * 4 * 4);
 }
 
 }  // namespace
