@@ -5,9 +5,9 @@ from package registries.
     scripts/other_toolkits.py 12.9 --into build/toolkits --build build/dev
 
 13.x: that release's nvcc compiles every .cu file of the room. 12.9: no package holds its nvcc, so its run-time compiler
-turns the kernels' headers into machine code, bfloat16 and fp16, all modes; the host's side is not compiled. Warnings of
-nvcc and spills are errors. --build names a configured build folder (its generated headers). One to three minutes, by
-hand; `make test` does not run it.
+turns the forward kernels' headers into machine code, bfloat16 and fp16, all modes; neither the backward kernels nor the
+host's side are compiled. Warnings of nvcc and spills are errors. --build names a configured build folder (its generated
+headers). One to three minutes, by hand; `make test` does not run it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ MERGES = tuple(f"cuda::MergeShape<{shape}>" for shape in ("1, 256, 3, 256", "4, 
 GENERAL = (
     [f"cuda/gather.cuh cuda::gather_targets<{f}>" for f in FORMATS]
     + [f"cuda/merge.cuh cuda::merge_rows<{e}, {shape}>" for e in ("true", "false") for shape in MERGES]
-    + [f"cuda/state.cuh cuda::{name}<{e}>" for e in ("true", "false") for name in ("publish_nodes", "merge_states")]
+    + [f"cuda/publish.cuh cuda::publish_nodes<{e}, {shape}>" for e in ("true", "false") for shape in MERGES]
+    + [f"cuda/merge_states.cuh cuda::merge_states<{e}>" for e in ("true", "false")]
     + ["cuda/top.cuh cuda::list_top", "cuda/others.cuh cuda::find_leads", "cuda/others.cuh cuda::sum_others"]
     + [f"sm80/kernel.cuh sm80::leaf_kernel<{f}, {m}, {a}>" for f in FORMATS for m in MODES for a in ("true", "false")]
 )

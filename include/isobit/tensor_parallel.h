@@ -27,12 +27,12 @@ ISOBIT_API const char* isobit_tp_last_error(void);
 /* Makes the agreement that this rank's calls rely on. Every rank of `communicator`, an ncclComm_t of at most 128 ranks
  * that belongs to the caller and outlives *tp, calls this at the same point of its order of collectives. The ranks
  * exchange one record each, on a stream of their own, and wait for it:
- *  - the ids [first_id, min(first_id + Vw, V)) of all ranks must partition [0, V), V = vocab_size; a rank may have
- * none;
+ *  - the ids [first_id, min(first_id + Vw, V)) of the ranks, of some none, must partition [0, V), V = vocab_size;
  *  - N, H, V, K, the dtypes, the options, the presence of bias, temperature and entropy, the compute capability and the
  *    version of isobit must be equal.
  * If any of this does not hold, every rank returns the same status and line. If a rank's own arguments are refused, it
- * returns that refusal, and the others its status and its number.
+ * returns that refusal, and the others its status and its number. A null communicator or tp and a timeout_ms of 0 or
+ * less are refused before the exchange: the others then wait for their time.
  *
  * `args` has the shapes, dtypes, strides, options and outputs of the calls to come; pointers may be NULL. rank and the
  * top list are refused. Of NCCL the library uses what the process has loaded, since the communicator is a pointer into

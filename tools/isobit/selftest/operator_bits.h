@@ -34,7 +34,7 @@ struct BitsResult {
 struct BitsOptions {
   int32_t device = 0;
   bool quick = false;        // without the large cases
-  bool plant_fault = false;  // one bit of every expected hash is wrong: every kernel must then fail
+  bool plant_fault = false;  // one bit of every expected hash is wrong: all that are promised must then fail
 };
 
 // All rows of the table of kernels, best first; those that cannot run here too. `done` gets every result as it comes.
