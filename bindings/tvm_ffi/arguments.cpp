@@ -33,6 +33,13 @@ isobit_dtype dtype_of(DLDataType type) {
 
 constexpr uintptr_t kAlignment = 256;  // of a workspace, in bytes
 
+std::string name_of(DLDevice device) {
+  const std::string kind = device.device_type == kDLCPU    ? "cpu"
+                           : device.device_type == kDLCUDA ? "cuda"
+                                                           : "device type " + std::to_string(device.device_type);
+  return kind + ":" + std::to_string(device.device_id);
+}
+
 }  // namespace
 
 isobit_tensor view(const char* name, const Tensor& tensor) {
@@ -81,9 +88,27 @@ void check(isobit_status status) {
   throw ffi::Error("isobit.Error/" + std::to_string(status), message, "");
 }
 
+void check_bytes(const char* name, const Tensor& tensor, DLDevice device, size_t least) {
+  const DLDataType type = tensor.dtype();
+  const DLDevice found = tensor.device();
+  if (type.code != kDLUInt || type.bits != 8 || type.lanes != 1) {
+    TVM_FFI_THROW(TypeError) << name << ": expected uint8, got " << type;
+  }
+  if (found.device_type != device.device_type || found.device_id != device.device_id) {
+    TVM_FFI_THROW(ValueError) << name << ": expected memory on " << name_of(device) << ", got " << name_of(found);
+  }
+  if (!tensor.is_contiguous()) {
+    TVM_FFI_THROW(ValueError) << name << ": expected dense memory, got strides";
+  }
+  if (static_cast<size_t>(tensor.numel()) < least) {
+    TVM_FFI_THROW(ValueError) << name << ": expected at least " << least << " bytes, got " << tensor.numel();
+  }
+}
+
 Workspace::Workspace(const MaybeTensor& given, size_t recommended, DLDevice device) {
   if (given.has_value()) {
     const Tensor memory = *given;
+    check_bytes("workspace", memory, device, 0);
     data_ = static_cast<char*>(memory.data_ptr()) + memory.byte_offset();
     bytes_ = static_cast<size_t>(memory.numel());
   } else {

@@ -27,10 +27,13 @@ void* stream_of(const Tensor& tensor);
 // Throws unless the status is ISOBIT_OK: the kind is "isobit.Error/" and the status, the text the library's message.
 void check(isobit_status status);
 
+// Throws unless the tensor is dense uint8 memory of at least `least` bytes on the device.
+void check_bytes(const char* name, const Tensor& tensor, DLDevice device, size_t least);
+
 // Scratch memory at a multiple of 256 bytes: the caller's bytes, or else what the caller's framework allocates.
 class Workspace {
  public:
-  // `recommended` is asked for if the caller brings nothing.
+  // `recommended` is asked for if the caller brings nothing. Throws unless what it brings is dense uint8 on the device.
   Workspace(const MaybeTensor& given, size_t recommended, DLDevice device);
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }

@@ -59,6 +59,10 @@ void run(Run function, isobit_linear_logp_backward_args* args, const MaybeTensor
   args->subtract_p = 1;
   args->saved = view("saved", saved).data;
   size_t bytes = 0;
+  if (args->saved != nullptr) {
+    check(isobit_linear_logp_saved_bytes(args, &bytes));
+    check_bytes("saved", *saved, hidden.device(), bytes);
+  }
   if (!workspace.has_value()) check(isobit_linear_logp_backward_workspace(args, nullptr, &bytes));
   const Workspace memory(workspace, bytes, hidden.device());
   args->forward.workspace = memory.data();

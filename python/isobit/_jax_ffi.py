@@ -68,24 +68,28 @@ def _describe(array, device_type: int, number: int) -> _abi.Tensor:
     return tensor
 
 
-def _size(query, options: dict, arrays: dict, device_type: int) -> int:
+def _args(options: dict, arrays: dict, device_type: int) -> _abi.LinearLogpBackwardArgs:
+    """A call as a query takes it: arrays by the names of the fields, those of the forward pass among them."""
     args = _abi.start(_abi.LinearLogpBackwardArgs)
+    args.subtract_p = 1  # as the shim has it
     forward = args.forward
     forward.temperature_value, forward.softcap = options["temperature"], options["softcap"]
     forward.vocab_size, forward.use_ignore_index = options["vocab_size"], options["use_ignore_index"]
     for number, (name, array) in enumerate(arrays.items()):
-        setattr(forward, name, _describe(array, device_type, number))
+        setattr(args if name.startswith("d_") else forward, name, _describe(array, device_type, number))
+    return args
+
+
+def _size(query, options: dict, arrays: dict, device_type: int) -> int:
+    args = _args(options, arrays, device_type)
     minimum, recommended = ctypes.c_size_t(), ctypes.c_size_t()
-    root = forward if query is library.isobit_linear_logp_workspace else args
+    root = args.forward if query is library.isobit_linear_logp_workspace else args
     check(query(ctypes.byref(root), ctypes.byref(minimum), ctypes.byref(recommended)))
     return recommended.value
 
 
-def _workspace(query, options: dict, hidden, weight, target, bias) -> jax.ShapeDtypeStruct:
+def _workspace(query, options: dict, arrays: dict) -> jax.ShapeDtypeStruct:
     """Bytes that suffice on the CPU and on the first GPU: where the call will run is not known when it is traced."""
-    per_row = jax.ShapeDtypeStruct(hidden.shape[:1], jnp.float32)
-    arrays = {"hidden": hidden, "weight": weight, "bias": bias, "target": target, "lse": per_row, "entropy": per_row,
-              "logp": jax.ShapeDtypeStruct(target.shape, jnp.float32)}  # fmt: skip
     devices = [_abi.CPU] + [_abi.CUDA] * (library.isobit_device_count() > 0)
     size = max(_size(query, options, arrays, device) for device in devices)
     return jax.ShapeDtypeStruct((size + 255,), jnp.uint8)
@@ -109,41 +113,50 @@ def _optional(array):
     return jnp.zeros((0, 0), jnp.float32) if array is None else array
 
 
-def _outputs(hidden, target):
+def _outputs(hidden, weight, target, bias) -> dict:
     per_row = jax.ShapeDtypeStruct(hidden.shape[:1], jnp.float32)
-    return jax.ShapeDtypeStruct(target.shape, jnp.float32), per_row, per_row
+    return {"logp": jax.ShapeDtypeStruct(target.shape, jnp.float32), "lse": per_row, "entropy": per_row}
 
 
-def _inputs(hidden, weight, target, bias):
+def _given(hidden, weight, target, bias):
     return hidden, weight, target, _optional(bias), _optional(None)
 
 
-def linear_logp(options: dict, hidden, weight, target, bias):
+def _named(hidden, weight, target, bias) -> dict:
+    return {"hidden": hidden, "weight": weight, "target": target, "bias": bias}
+
+
+def linear_logp(options: dict, *inputs):
     """(logp, lse, entropy)."""
-    attributes = _attributes(options)
-    memory = _workspace(library.isobit_linear_logp_workspace, attributes, hidden, weight, target, bias)
-    shapes = (*_outputs(hidden, target), *[_ABSENT] * 4, memory)
-    return _call("linear_logp", shapes, *_inputs(hidden, weight, target, bias), vmap_method="sequential",
-                 **attributes)[:3]  # fmt: skip
+    attributes, outputs = _attributes(options), _outputs(*inputs)
+    arrays = {**_named(*inputs), **outputs}
+    memory = _workspace(library.isobit_linear_logp_workspace, attributes, arrays)
+    return _call("linear_logp", (*outputs.values(), *[_ABSENT] * 4, memory), *_given(*inputs),
+                 vmap_method="sequential", **attributes)[:3]  # fmt: skip
 
 
-def linear_logp_save(options: dict, hidden, weight, target, bias):
+def linear_logp_save(options: dict, *inputs):
     """(logp, lse, entropy), and what the backward pass needs of this one."""
-    attributes = _attributes(options)
-    memory = _workspace(library.isobit_linear_logp_backward_workspace, attributes, hidden, weight, target, bias)
-    record = jax.ShapeDtypeStruct((24 * ((hidden.shape[0] + 3) // 4 * 4),), jnp.uint8)  # six words a row
-    *outputs, saved, _ = _call("linear_logp_save", (*_outputs(hidden, target), record, memory),
-                               *_inputs(hidden, weight, target, bias), vmap_method="sequential",
-                               **attributes)  # fmt: skip
-    return tuple(outputs), saved
+    attributes, outputs = _attributes(options), _outputs(*inputs)
+    arrays = {**_named(*inputs), **outputs}
+    memory = _workspace(library.isobit_linear_logp_backward_workspace, attributes, arrays)
+    size = ctypes.c_size_t()
+    args = _args(attributes, arrays, _abi.CPU)  # the layout is one for all devices
+    check(library.isobit_linear_logp_saved_bytes(ctypes.byref(args), ctypes.byref(size)))
+    record = jax.ShapeDtypeStruct((size.value,), jnp.uint8)
+    *found, saved, _ = _call("linear_logp_save", (*outputs.values(), record, memory), *_given(*inputs),
+                             vmap_method="sequential", **attributes)  # fmt: skip
+    return tuple(found), saved
 
 
 def linear_logp_backward(options: dict, hidden, weight, target, bias, saved, upstream):
     """Gradients of hidden, weight and, if there is one, bias."""
-    attributes = _attributes(options)
-    memory = _workspace(library.isobit_linear_logp_backward_workspace, attributes, hidden, weight, target, bias)
-    d_bias = _ABSENT if bias is None else jax.ShapeDtypeStruct(bias.shape, jnp.float32)
-    found = _call("linear_logp_backward", (_like(hidden), _like(weight), d_bias, memory),
-                  *_inputs(hidden, weight, target, bias), *upstream, saved, vmap_method="sequential",
-                  **attributes)  # fmt: skip
+    attributes, inputs = _attributes(options), (hidden, weight, target, bias)
+    d_bias = None if bias is None else jax.ShapeDtypeStruct(bias.shape, jnp.float32)
+    gradients = {"d_hidden": _like(hidden), "d_weight": _like(weight), "d_bias": d_bias}
+    arrays = {**_named(*inputs), **dict(zip(("d_logp", "d_lse", "d_entropy"), upstream)), **gradients}
+    memory = _workspace(library.isobit_linear_logp_backward_workspace, attributes, arrays)
+    shapes = [_ABSENT if array is None else array for array in gradients.values()]
+    found = _call("linear_logp_backward", (*shapes, memory), *_given(*inputs), *upstream, saved,
+                  vmap_method="sequential", **attributes)  # fmt: skip
     return found[:2] if bias is None else (*found[:2], found[2].astype(bias.dtype))

@@ -10,7 +10,7 @@ import pytest
 
 import isobit
 import isobit.jax as ij
-from isobit import _jax_ffi, _jax_host
+from isobit import _abi, _jax_ffi, _jax_host
 
 WAYS = [_jax_ffi] + [_jax_host] * (jax.default_backend() == "cpu")
 
@@ -95,6 +95,33 @@ def test_gradients_of_linear_logp_are_those_of_jax(way, with_bias):
     for a, w in zip(got, map(np.asarray, wanted)):
         # dz is rounded to bf16 once, the sums of it to bf16 at the end
         np.testing.assert_allclose(np.asarray(a, np.float32), w, rtol=2**-7, atol=2**-8 * np.abs(w).max())
+
+
+def test_the_backward_pass_asks_for_the_workspace_of_the_call_that_it_makes(monkeypatch):
+    seen = []
+
+    class Library:
+        def __getattr__(self, name):
+            return getattr(isobit._library.library, name)
+
+        def isobit_linear_logp_backward_workspace(self, args, *sizes):
+            seen.append(_abi.LinearLogpBackwardArgs.from_buffer_copy(args._obj))
+            return isobit._library.library.isobit_linear_logp_backward_workspace(args, *sizes)
+
+    monkeypatch.setattr(ij, "_calls", _jax_ffi)
+    monkeypatch.setattr(_jax_ffi, "library", Library())
+    hidden, weight, target, bias = operands()
+    jax.grad(lambda h, w, b: ij.linear_logp(h, w, target, bias=b).logp.sum(), (0, 1, 2))(hidden, weight, bias)
+    save, backward = seen[0], seen[-1]
+    expected = {"d_hidden": (6, 48), "d_weight": (300, 48), "d_bias": (300,), "d_logp": (6,), "d_lse": (6,),
+                "d_entropy": (6,)}  # fmt: skip
+    for name, shape in expected.items():
+        tensor = getattr(backward, name)
+        assert tuple(tensor.shape[: tensor.rank]) == shape, name
+        assert tensor.dtype == (_abi.BF16 if name in ("d_hidden", "d_weight") else _abi.FP32), name
+        assert not getattr(save, name).data, name
+    assert save.forward.logp.data
+    assert not backward.forward.logp.data
 
 
 def test_an_ignored_row_and_targets_of_several_ids():

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from conftest import as_bits, needs_cuda, same_bits
+from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
 import isobit
@@ -231,3 +232,22 @@ def test_the_tensors_device_is_used_not_the_current_one():
     assert torch.cuda.current_device() == 0
     assert same_bits(it.geglu(gate, up, gelu="tanh").cpu(), it.geglu(gate.cpu(), up.cpu(), gelu="tanh"))
     assert torch.cuda.current_device() == 0
+
+
+def test_a_tangent_of_forward_mode_is_refused(device):
+    x = torch.randn(3, 8, device=device)
+    calls = (
+        lambda a: it.geglu(a, x, gelu="tanh"),
+        lambda a: it.geglu(x, a, gelu="tanh"),
+        lambda a: it.geglu_packed(a, gelu="erf", layout="stacked"),
+    )
+    expected = calls[0](x)
+    for enabled in (True, False):
+        with torch.set_grad_enabled(enabled), forward_ad.dual_level():
+            dual = forward_ad.make_dual(x, torch.ones_like(x))
+            for call in calls:
+                with pytest.raises(NotImplementedError, match="expected a tensor without a tangent"):
+                    call(dual)
+            assert same_bits(calls[0](x), expected)
+    with pytest.raises(NotImplementedError, match="expected a tensor without a tangent"):
+        torch.func.jvp(calls[0], (x,), (x,))

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from conftest import as_bits, needs_cuda, same_bits
+from torch.autograd import forward_ad
 from torch.distributed.tensor import DTensor
 
 import isobit
@@ -186,3 +187,21 @@ def test_a_gpu_has_the_bytes_of_the_host():
     on_cpu = it.linear_logp(hidden.cpu(), weight.cpu(), target.cpu(), want=want)
     for name in want:
         assert as_bits(getattr(on_gpu, name)).tobytes() == as_bits(getattr(on_cpu, name)).tobytes(), name
+
+
+def test_a_tangent_of_forward_mode_is_refused(device):
+    hidden, weight = (torch.randn(rows, 32).to(device, torch.bfloat16) for rows in (5, 40))
+    target, scales = torch.randint(40, (5,), device=device), torch.ones(5, device=device)
+    for enabled in (True, False):
+        with torch.set_grad_enabled(enabled), forward_ad.dual_level():
+            h, w, s = (forward_ad.make_dual(x, torch.ones_like(x)) for x in (hidden, weight, scales))
+            for name, inputs, options in (
+                ("hidden", (h, weight, target), {}),
+                ("hidden", (h[None], weight, target[None]), {}),
+                ("hidden", (h, weight, target), {"want": ("logp", "rank")}),
+                ("weight", (hidden, w, target), {}),
+                ("temperature", (hidden, weight, target), {"temperature": s}),
+            ):
+                with pytest.raises(NotImplementedError, match=f"{name}: expected a tensor without a tangent"):
+                    it.linear_logp(*inputs, **options)
+            assert it.linear_logp(hidden, weight, target).logp.shape == (5,)

@@ -95,3 +95,32 @@ def test_refusals_have_the_same_class_and_text(device, both_ways):
     for call in (lambda: it.geglu(gate, up, gelu="tanh"), lambda: it.linear_logp(hidden, weight, target)):
         first, second = both_ways(error_of(call))
         assert first == second
+
+
+def test_memory_of_the_caller_is_checked(device):
+    hidden, weight = (torch.randn(rows, 64).to(device, torch.bfloat16) for rows in (9, 500))
+    target = torch.randint(500, (9,)).to(device)
+    logp = torch.zeros(9, device=device)
+    memory = torch.zeros(1 << 24, dtype=torch.uint8, device=device)
+    options = (None, None, 1.0, 0.0, False, 0, 0, logp, None, None)
+
+    def score(workspace):
+        _call.shim.linear_logp(hidden, weight, target, *options, None, None, None, None, workspace)
+
+    def save(saved, workspace=memory):
+        _call.shim.linear_logp_save(hidden, weight, target, *options, saved, workspace)
+
+    score(memory)
+    save(memory[:288].clone())
+    strided, floats = memory[::2], memory.view(torch.float32)
+    for call in (score, save, lambda workspace: save(memory[:288].clone(), workspace)):
+        name = "saved" if call is save else "workspace"
+        with pytest.raises(TypeError, match=f"{name}: expected uint8, got float32"):
+            call(floats)
+        with pytest.raises(ValueError, match=f"{name}: expected dense memory, got strides"):
+            call(strided)
+        if device != "cpu":
+            with pytest.raises(ValueError, match=f"{name}: expected memory on cuda:0, got cpu:0"):
+                call(memory.cpu())
+    with pytest.raises(ValueError, match="saved: expected at least 288 bytes, got 287"):
+        save(memory[:287].clone())

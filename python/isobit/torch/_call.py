@@ -8,6 +8,7 @@ import struct
 import sys
 
 import torch
+from torch.autograd import forward_ad
 
 from .. import _abi
 from .._library import check
@@ -130,10 +131,13 @@ def direct(first: torch.Tensor, *more: torch.Tensor | None) -> bool:
     """Whether a call may go past PyTorch's dispatcher: eager mode, plain tensors, nobody listening.
 
     The dispatcher costs more than the rest of a call. While compiling or tracing, under a mode (fake tensors, selective
-    checkpointing), inside torch.func's transforms, with subclasses of Tensor, on the meta device or with a negation
-    that has not been carried out the registered operator is what has to be called.
+    checkpointing), inside torch.func's transforms, where tensors may carry tangents of forward mode, with subclasses of
+    Tensor, on the meta device or with a negation that has not been carried out the registered operator is what has to
+    be called.
     """
     if is_compiling() or modes() or is_tracing() or transforms() is not None or first.is_meta:
+        return False
+    if forward_ad._current_level >= 0:
         return False
     if type(first) not in PLAIN or first.is_neg():
         return False
@@ -151,4 +155,16 @@ def refuse_distributed(op: str, **tensors: torch.Tensor | None) -> None:
             raise TypeError(
                 f"isobit.{op}: {name}: expected a plain tensor, got a DTensor; pass {name}.to_local() or "
                 f"{name}.full_tensor()"
+            )
+
+
+def refuse_tangents(op: str, **tensors: torch.Tensor | None) -> None:
+    """NotImplementedError for a tangent of forward mode, which PyTorch drops without a word at operators like these."""
+    if forward_ad._current_level < 0:
+        return
+    for name, tensor in tensors.items():
+        if tensor is not None and forward_ad.unpack_dual(tensor).tangent is not None:
+            raise NotImplementedError(
+                f"isobit.{op}: {name}: expected a tensor without a tangent, got a dual tensor; no derivatives "
+                "in forward mode"
             )

@@ -6,12 +6,23 @@ import ctypes
 from collections.abc import Sequence
 
 import torch
+from torch.autograd import forward_ad
 
 from .._abi import LinearLogpArgs
 from .._library import library
 from .._linear_logp import LinearLogp
 from . import _linear_logp as _ops
-from ._call import PLAIN, any_autocast, direct, is_compiling, is_tracing, modes, refuse_distributed, transforms
+from ._call import (
+    PLAIN,
+    any_autocast,
+    direct,
+    is_compiling,
+    is_tracing,
+    modes,
+    refuse_distributed,
+    refuse_tangents,
+    transforms,
+)
 
 _WANTED = ("logp", "lse", "entropy", "rank", "target_logit")
 _make_tuple = tuple.__new__  # what a NamedTuple's own constructor calls, less its defaults
@@ -60,6 +71,7 @@ def _plain_call(hidden, weight, target, temperature, softcap, ignore_index, voca
         or modes()
         or is_tracing()
         or transforms() is not None
+        or forward_ad._current_level >= 0
         or not (type(hidden) in PLAIN and type(weight) in PLAIN and type(target) in PLAIN)
         or hidden.requires_grad
         or weight.requires_grad
@@ -119,7 +131,8 @@ def linear_logp(
 
     Raises:
         isobit.InvalidArgumentError (a ValueError): shapes, dtypes or devices that do not fit. isobit.Error: no kernel
-        takes the call on this device. TypeError: a DTensor. ValueError: an unknown name in want.
+        takes the call on this device. TypeError: a DTensor. NotImplementedError: a dual tensor of forward mode.
+        ValueError: an unknown name in want.
     """
     wants = _PLAIN_WANTS.get(want) if type(want) is tuple and bias is None and not top else None
     if wants is not None and type(temperature) is float:
@@ -133,6 +146,7 @@ def linear_logp(
     is_direct = direct(hidden, weight, target, bias, per_row)
     if not is_direct:
         refuse_distributed("linear_logp", hidden=hidden, weight=weight, bias=bias)
+        refuse_tangents("linear_logp", hidden=hidden, weight=weight, bias=bias, temperature=per_row)
     hidden, weight = _cast(hidden, weight)
     lead = None
     if hidden.dim() != 2 or target.dim() not in (1, 2):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import torch
+from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 
 from .._abi import GELU
 from . import _geglu as _ops
-from ._call import PLAIN, direct, is_compiling, is_tracing, modes, refuse_distributed, transforms
+from ._call import PLAIN, direct, is_compiling, is_tracing, modes, refuse_distributed, refuse_tangents, transforms
 
 
 class _Pair(torch.autograd.Function):
@@ -57,6 +58,7 @@ def geglu(gate: torch.Tensor, up: torch.Tensor, *, gelu: str, round_gelu: bool =
 
     Raises:
         isobit.InvalidArgumentError (a ValueError): shapes, dtypes or devices that do not fit. TypeError: a DTensor.
+        NotImplementedError: a dual tensor of forward mode.
     """
     # What direct() asks, written out and without gradients: every call into PyTorch is 0.05 us or more. What the shim
     # refuses goes the long way, which casts, copies or says what is wrong.
@@ -64,6 +66,7 @@ def geglu(gate: torch.Tensor, up: torch.Tensor, *, gelu: str, round_gelu: bool =
         _ops.by_shim is not None
         and not (is_compiling() or modes() or is_tracing())
         and transforms() is None
+        and forward_ad._current_level < 0
         and type(gate) in PLAIN
         and type(up) in PLAIN
         and not (gate.requires_grad or up.requires_grad or gate.is_neg() or up.is_neg())
@@ -80,6 +83,7 @@ def geglu(gate: torch.Tensor, up: torch.Tensor, *, gelu: str, round_gelu: bool =
         gate, up = gate.to(wider), up.to(wider)
     if not direct(gate, up):
         refuse_distributed("geglu", gate=gate, up=up)
+        refuse_tangents("geglu", gate=gate, up=up)
         return torch.ops.isobit.geglu(gate, up, gelu, round_gelu)
     if torch.is_grad_enabled() and (gate.requires_grad or up.requires_grad):
         return _Pair.apply(gate, up, gelu, round_gelu)
@@ -100,6 +104,7 @@ def geglu_packed(x: torch.Tensor, *, gelu: str, layout: str, round_gelu: bool = 
     """
     if not direct(x):
         refuse_distributed("geglu_packed", x=x)
+        refuse_tangents("geglu_packed", x=x)
         return torch.ops.isobit.geglu_packed(x, gelu, layout, round_gelu)
     if torch.is_grad_enabled() and x.requires_grad:
         return _Packed.apply(x, gelu, layout, round_gelu)
