@@ -12,9 +12,6 @@ namespace {
 using Args = isobit_linear_logp_backward_args;
 
 constexpr int kSegments = 16;  // of the vocabulary; a part's nodes cover one each, or more
-constexpr size_t kAlignment = 256;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Rows of d_hidden that a rank adds.
 struct Block {
@@ -134,6 +131,10 @@ Status Group::set_nodes(const Args& args) {
     const isobit_status status = isobit_linear_logp_part_bytes(&other, &bytes);
     if (status != ISOBIT_OK) return fail(status, "rank %d: %s", i, isobit_last_error());
     nodes_[i] = node_bytes > 0 ? static_cast<int64_t>(bytes) / node_bytes : 0;
+    if (nodes_[i] > kSegments) {
+      return fail(ISOBIT_INTERNAL_ERROR, "rank %d: expected at most %d nodes of d_hidden, got %lld", i, kSegments,
+                  static_cast<long long>(nodes_[i]));
+    }
   }
   return Status();
 }

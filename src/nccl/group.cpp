@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace isobit::nccl {
-namespace {
-
-constexpr size_t kAlignment = 256;  // of workspaces; states need 16
-
-}  // namespace
 
 Status check_creation(const Transport& transport, int32_t timeout_ms) {
   if (timeout_ms <= 0) return refuse("timeout_ms", "timeout_ms > 0", "%d", timeout_ms);
@@ -53,7 +48,7 @@ Status Group::set_slot_bytes(const isobit_linear_logp_args& args) {
     const isobit_linear_logp_args other = args_of(ranks_[i], args);
     size_t bytes = 0;
     if (Status s = passed_on(isobit_linear_logp_state_bytes(&other, &bytes)); !s.ok()) return s;
-    slot_bytes_ = std::max(slot_bytes_, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    slot_bytes_ = std::max(slot_bytes_, aligned(bytes));
   }
   return Status();
 }

@@ -9,6 +9,9 @@
 
 namespace isobit::nccl {
 
+// Of what lies in a workspace; states need 16.
+constexpr size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
 class Group {
  public:
   // Synchronises with the other ranks.

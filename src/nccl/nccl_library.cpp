@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+
 namespace isobit::nccl {
 namespace {
 
@@ -23,7 +25,10 @@ bool find_all(void* handle, NcclLibrary* out) {
 
 Status find_nccl(const NcclLibrary** out) {
   // The handle that RTLD_NOLOAD returns is kept: it holds the library for as long as this one may call into it.
-  static void* const loaded = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+  // Until there is one, every call looks again.
+  static std::atomic<void*> kept{nullptr};
+  void* loaded = kept.load();
+  if (loaded == nullptr) kept.store(loaded = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD));
   thread_local NcclLibrary library;
   *out = &library;
   if (find_all(RTLD_DEFAULT, &library) || (loaded != nullptr && find_all(loaded, &library))) return Status();

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -55,7 +56,11 @@ class Exchange {
   }
 
   void run() {
-    status_ = work();
+    try {
+      status_ = work();
+    } catch (const std::bad_alloc&) {  // nothing may leave a thread that nobody joins
+      status_ = fail(ISOBIT_INTERNAL_ERROR, "out of host memory");
+    }
     if (!status_.ok()) message_ = last_error();
     cudaFree(memory_);
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
@@ -75,15 +80,16 @@ class Exchange {
     }
     if (Status s = check_cuda(cudaMalloc(&memory_, all_.size()), "cudaMalloc"); !s.ok()) return s;
     char* const mine = memory_ + offset_;
-    if (Status s = check_cuda(cudaMemcpy(mine, &all_[offset_], bytes_, cudaMemcpyHostToDevice), "cudaMemcpy");
-        !s.ok()) {
-      return s;
-    }
+    // Both copies on the stream of the collective: one that does not wait for the default stream.
+    if (Status s = copy(mine, &all_[offset_], bytes_); !s.ok()) return s;
     if (Status s = pairs_ ? swap(mine) : gather(mine); !s.ok()) return s;
-    if (Status s = check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); !s.ok()) return s;
-    return check_cuda(cudaMemcpy(all_.data(), memory_, all_.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    if (Status s = copy(all_.data(), memory_, all_.size()); !s.ok()) return s;
+    return check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }
 
+  Status copy(char* to, const char* from, size_t bytes) {
+    return check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
+  }
   Status gather(char* mine) {
     return check(nccl_, nccl_.all_gather(mine, memory_, bytes_, ncclChar, communicator_, stream_), "ncclAllGather");
   }
