@@ -14,9 +14,9 @@ CLI = os.environ["ISOBIT_CLI"]
 RESULTS = Path(__file__).parents[2] / "docs/results"
 
 
-def isobit(*words):
+def isobit(*words, **settings):
     return subprocess.run(
-        [CLI, *map(str, words)], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        [CLI, *map(str, words)], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, **settings
     )
 
 
@@ -45,6 +45,16 @@ def test_selftest_refuses_a_place_that_it_cannot_write_and_a_device_that_is_not_
     done = isobit("selftest", "--cpu", "--no-timings", "--report", tmp_path / "none" / "report.json")
     assert (done.returncode, done.stdout) == (2, "")
     assert isobit("selftest", "--device", "99").returncode == 77
+
+
+def test_without_a_gpu_the_cpu_is_tested_unless_a_device_is_named():
+    none = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    named = isobit("selftest", "--device", "0", env=none)
+    assert (named.returncode, named.stdout) == (77, "")
+    assert "no CUDA device 0 here" in named.stderr
+    done = isobit("selftest", "--quick", "--no-timings", env=none)
+    assert done.returncode == 0
+    assert "no CUDA device: the CPU backend alone" in done.stdout
 
 
 class Page(html.parser.HTMLParser):
@@ -110,6 +120,15 @@ def test_markup_in_a_file_stays_text(tmp_path):
     path.write_text(json.dumps(line) + "\n")
     assert isobit("bench", "--from", path, "--report", tmp_path / "page.html").returncode == 0
     check_page((tmp_path / "page.html").read_text())
+
+
+@pytest.mark.parametrize("timings", [{}, {"kernels": 1}, {"copy": {}}])
+def test_a_report_of_another_kind_is_refused(timings, tmp_path):
+    path = tmp_path / "foreign.json"
+    path.write_text(json.dumps({"schema": "other/1", "timings": timings}))
+    done = isobit("bench", "--from", path, "--report", tmp_path / "page.html")
+    assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [path])
+    assert "expected JSON lines" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -86,16 +86,22 @@ inline size_t whole_workspace(const isobit_linear_logp_args& args) {
   return bytes;
 }
 
+// No field "kernel": the calls name none, so the device decides.
 inline void print_start(const char* what, int ranks, const Shape& shape) {
-  std::printf("{\"op\":\"%s\",\"kernel\":\"sm90\",\"ranks\":%d,\"outputs\":\"logp,lse,entropy\",", what, ranks);
+  std::printf("{\"op\":\"%s\",\"ranks\":%d,\"outputs\":\"logp,lse,entropy\",", what, ranks);
   std::printf("\"shape\":{\"N\":%lld,\"H\":%lld,\"V\":%lld},\"dtype\":\"bfloat16\",",
               static_cast<long long>(shape.rows), static_cast<long long>(shape.width),
               static_cast<long long>(shape.vocab));
 }
 
+// The calling thread's device stands for all ranks' devices.
 inline void print_end(const Settings& settings) {
-  std::printf("\"gpu\":\"NVIDIA H200\",\"warm\":false,\"command\":\"%s\",\"date\":\"%s\"}\n", settings.command.c_str(),
-              settings.date.c_str());
+  int device = 0;
+  cudaDeviceProp properties;
+  require(cudaGetDevice(&device), "cudaGetDevice");
+  require(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  std::printf("\"gpu\":\"%s\",\"warm\":false,\"command\":\"%s\",\"date\":\"%s\"}\n", properties.name,
+              settings.command.c_str(), settings.date.c_str());
   std::fflush(stdout);
 }
 

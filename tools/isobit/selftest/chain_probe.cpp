@@ -24,12 +24,14 @@ constexpr ChainSet kSets[] = {ChainSet::kRandom, ChainSet::kBits};
 struct Form {
   const char* name;
   const char* devices;
+  bool (*takes)(int32_t capability);  // asked first: a launch without an image is an error of the runtime
   ChainKernel (*kernel)(isobit_dtype dtype);
 };
 constexpr Form kForms[] = {
-    {"mma.sync.m16n8k16", "8.0 and newer", mma_sync_kernel},
-    {"wgmma.m64n16k16", "9.0", wgmma_kernel},
-    {"tcgen05.mma.m128n16k16 kind::f16", "10.0, 10.3 and 11.0", tensor_core_kernel},
+    {"mma.sync.m16n8k16", "8.0 and newer", [](int32_t c) { return c >= 80; }, mma_sync_kernel},
+    {"wgmma.m64n16k16", "9.0", [](int32_t c) { return c == 90; }, wgmma_kernel},
+    {"tcgen05.mma.m128n16k16 kind::f16", "10.0, 10.3 and 11.0",
+     [](int32_t c) { return c == 100 || c == 103 || c == 110; }, tensor_core_kernel},
 };
 
 size_t at(int row, int column) { return static_cast<size_t>(row * ChainInputs::kColumns + column); }
@@ -95,13 +97,16 @@ bool run(Place place, const ChainKernel& kernel, const ChainInputs& x, std::vect
   return true;
 }
 
-ChainProbe probe(Place place, const Form& form, isobit_dtype dtype) {
+// `capability` of the place's device, 0 for the CPU.
+ChainProbe probe(Place place, int32_t capability, const Form& form, isobit_dtype dtype) {
   ChainProbe out;
   out.form = form.name;
   out.dtype = dtype;
   const ChainKernel kernel = form.kernel(dtype);
   if (place.type == ISOBIT_CPU) {
     out.reason = "no CUDA device";
+  } else if (!form.takes(capability)) {
+    out.reason = fmt::format("the instruction is one of compute capability {}", form.devices);
   } else if (kernel.kernel == nullptr) {
     out.reason = fmt::format("this build has no image of it (compute capability {})", form.devices);
   }
@@ -111,8 +116,7 @@ ChainProbe probe(Place place, const Form& form, isobit_dtype dtype) {
       const ChainInputs x = chain_inputs(set, dtype);
       std::vector<uint32_t>& outputs = set == ChainSet::kRandom ? out.random : out.bits;
       if (!run(place, kernel, x, &outputs)) {
-        out.reason =
-            fmt::format("no image for this device; the instruction is one of compute capability {}", form.devices);
+        out.reason = "this build has no image of it for this device";
         return out;
       }
       out.outputs += static_cast<int64_t>(outputs.size());
@@ -158,9 +162,10 @@ nlohmann::ordered_json outputs_json(const ChainProbe& probe, const std::vector<C
 }  // namespace
 
 std::vector<ChainProbe> probe_chains(Place place) {
+  const int32_t capability = place.type == ISOBIT_CPU ? 0 : device_facts(place.id).capability;
   std::vector<ChainProbe> probes;
   for (const Form& form : kForms) {
-    for (const isobit_dtype dtype : kDtypes) probes.push_back(probe(place, form, dtype));
+    for (const isobit_dtype dtype : kDtypes) probes.push_back(probe(place, capability, form, dtype));
   }
   return probes;
 }

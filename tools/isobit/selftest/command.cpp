@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -20,7 +21,7 @@ namespace {
 
 struct Request {
   SelftestOptions options;
-  int device = 0;
+  std::optional<int> device;
   bool cpu = false;
   bool no_timings = false;
   std::string report;
@@ -70,13 +71,14 @@ void write_report(const std::string& path, const nlohmann::ordered_json& report)
 }
 
 int run(Request request) {
-  if (request.cpu) {
-    request.options.device = std::nullopt;
-  } else if (request.device < isobit_device_count()) {
+  if (!request.cpu) {
+    const int devices = isobit_device_count();
+    if (request.device && *request.device >= devices) {
+      complain("selftest: no CUDA device {} here", *request.device);
+      return kNoDevice;
+    }
     request.options.device = request.device;
-  } else if (request.device != 0) {
-    complain("selftest: no CUDA device {} here", request.device);
-    return kNoDevice;
+    if (!request.device && devices > 0) request.options.device = 0;
   }
   request.options.timings = !request.no_timings;
   Progress progress(request.quiet);
@@ -102,8 +104,7 @@ std::function<int()> set_up_selftest(CLI::App& app) {
   app.add_option("--report", request->report, "Write everything that was found to this file, as JSON");
   app.add_flag("--quick", request->options.quick, "Small timings, and without the largest call");
   app.add_flag("--no-timings", request->no_timings, "Bits and rules only");
-  app.add_option("--device", request->device, "CUDA device; without one the CPU backend alone is tested")
-      ->capture_default_str()
+  app.add_option("--device", request->device, "CUDA device; not named: 0, or the CPU backend alone where there is none")
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--cpu", request->cpu, "The CPU backend alone");
   app.add_option("--timeout", request->timeout_s, "Seconds after which it gives up")

@@ -8,26 +8,23 @@
 namespace isobit::cli {
 namespace {
 
-struct Difference {
-  int64_t bytes = 0, differing = 0;
+// One row. Returns what is said of its first byte that differs.
+std::string compare_bytes(const std::string& expected, const std::string& got, Difference* out) {
+  const size_t common = std::min(expected.size(), got.size());
+  const size_t all = std::max(expected.size(), got.size());
   std::string first;
-};
-
-// Rows that one side left out are not compared.
-Difference compare(const OutputRows& expected, const OutputRows& got) {
-  Difference out;
-  for (size_t row = 0; row < std::min(expected.size(), got.size()); ++row) {
-    const size_t bytes = std::min(expected[row].size(), got[row].size());
-    for (size_t i = 0; i < bytes; ++i) {
-      ++out.bytes;
-      if (expected[row][i] == got[row][i]) continue;
-      if (out.differing++ == 0) {
-        out.first = fmt::format("row {}, byte {}: expected {:02x}, got {:02x}", row, i,
-                                static_cast<unsigned char>(expected[row][i]), static_cast<unsigned char>(got[row][i]));
-      }
+  for (size_t i = 0; i < common; ++i) {
+    if (expected[i] == got[i]) continue;
+    ++out->differing;
+    if (first.empty()) {
+      first = fmt::format("byte {}: expected {:02x}, got {:02x}", i, static_cast<unsigned char>(expected[i]),
+                          static_cast<unsigned char>(got[i]));
     }
   }
-  return out;
+  out->bytes += static_cast<int64_t>(all);
+  out->differing += static_cast<int64_t>(all - common);
+  if (first.empty() && all > common) first = fmt::format("expected {} bytes, got {}", expected.size(), got.size());
+  return first;
 }
 
 class Tester {
@@ -63,8 +60,8 @@ class Tester {
     if (expected_.empty()) expected_ = test_.make(cpu_.at(0), {})->whole();
     const auto calls = test_.make(kernel, {kernel.place(), kernel.place() == ISOBIT_CPU ? 0 : options_.device});
     const OutputRows whole = calls->whole();
-    const Difference from_cpu = compare(expected_, whole);
-    const Difference apart = compare(whole, calls->apart());
+    const Difference from_cpu = compare_rows(expected_, whole);
+    const Difference apart = compare_rows(whole, calls->apart());
     out->hash = hash_of(whole);
     out->bytes = from_cpu.bytes;
     out->differing = from_cpu.differing;
@@ -89,6 +86,18 @@ class Tester {
 };
 
 }  // namespace
+
+Difference compare_rows(const OutputRows& expected, const OutputRows& got) {
+  const size_t common = std::min(expected.size(), got.size());
+  Difference out;
+  for (size_t row = 0; row < std::max(expected.size(), got.size()); ++row) {
+    if (row < common && (expected[row].empty() || got[row].empty())) continue;
+    const std::string first = compare_bytes(row < expected.size() ? expected[row] : std::string(),
+                                            row < got.size() ? got[row] : std::string(), &out);
+    if (out.first.empty() && !first.empty()) out.first = fmt::format("row {}, {}", row, first);
+  }
+  return out;
+}
 
 std::vector<BitsResult> operator_bits(const BitsOptions& options, const std::function<void(const BitsResult&)>& done) {
   std::vector<BitsResult> results;

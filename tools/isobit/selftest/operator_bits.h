@@ -31,6 +31,15 @@ struct BitsResult {
   std::string first;  // first byte that differs
 };
 
+struct Difference {
+  int64_t bytes = 0, differing = 0;
+  std::string first;  // "" if none differs
+};
+
+// Rows that one side left out (empty ones) are not compared. Of a row that both have, and of rows beyond the end of the
+// other list, bytes that one side lacks differ.
+Difference compare_rows(const OutputRows& expected, const OutputRows& got);
+
 struct BitsOptions {
   int32_t device = 0;
   bool quick = false;        // without the large cases

@@ -28,12 +28,18 @@ bool breaks_rule(const SelftestResult& result) {
 
 }  // namespace
 
+bool SelftestResult::device_ran() const {
+  return !options.device || std::any_of(bits.begin(), bits.end(), [](const BitsResult& r) {
+    return r.kernel.place() == ISOBIT_CUDA && r.state != BitsState::kUnsupported;
+  });
+}
+
 bool SelftestResult::ok() const {
   const bool failed =
       std::any_of(bits.begin(), bits.end(), [](const BitsResult& r) { return r.state == BitsState::kFailed; });
   const bool any =
       std::any_of(bits.begin(), bits.end(), [](const BitsResult& r) { return r.state == BitsState::kEqual; });
-  return any && !failed && !breaks_rule(*this);
+  return any && device_ran() && !failed && !breaks_rule(*this);
 }
 
 SelftestResult run_selftest(const SelftestOptions& options, const SelftestProgress& progress) {

@@ -32,7 +32,9 @@ struct SelftestResult {
   std::optional<Timings> timings;
   bool complete = false;  // every section is there
 
-  // Nothing that a contract promises was found broken.
+  // With a device: one of its kernels at least did not refuse. Without one: true.
+  bool device_ran() const;
+  // Something was tested, on the device if there is one, and nothing that a contract promises was found broken.
   bool ok() const;
 };
 

@@ -127,6 +127,7 @@ std::string summary_of(const SelftestResult& result, const Json& report) {
   std::string out = machine_text(report["machine"]) + bits_text(result.bits) + chains_text(report["tensor_core"]) +
                     block_scaled_text(report["block_scaled"]);
   if (result.timings) out += timings_text(*result.timings);
+  if (!result.device_ran()) out += paint(Colour::kRed, "\nFAILED       no kernel ran on the device\n");
   out += result.ok() ? paint(Colour::kGreen, "\nok: everything that a contract promises here held\n")
                      : paint(Colour::kRed, "\nFAILED: something that a contract promises did not hold\n");
   return out;

@@ -57,6 +57,10 @@ ResultLine line_of(const Json& object) {
   return line;
 }
 
+[[noreturn]] void refuse(const std::string& path) {
+  throw std::invalid_argument(fmt::format("--from: \"{}\": expected JSON lines", path));
+}
+
 }  // namespace
 
 std::string ResultGroup::name() const {
@@ -91,15 +95,17 @@ void ResultLines::add_file(const std::string& path) {
   const std::string source = folder.empty() ? stem : fmt::format("{}/{}", folder, stem);
   const Json report = Json::parse(whole.str(), nullptr, false);
   if (report.is_object() && report.contains("schema")) {
-    if (report.contains("timings") && report["timings"].is_object()) {
-      for (const Json& line : report["timings"]["kernels"]) add(source, line);
-    }
+    const auto timings = report.find("timings");
+    if (timings == report.end() || !timings->is_object()) return;
+    const auto kernels = timings->find("kernels");
+    if (kernels == timings->end() || !kernels->is_array()) refuse(path);
+    for (const Json& line : *kernels) add(source, line);
     return;
   }
   for (std::string line; std::getline(whole, line);) {
     if (line.empty()) continue;
     const Json object = Json::parse(line, nullptr, false);
-    if (!object.is_object()) throw std::invalid_argument(fmt::format("--from: \"{}\": expected JSON lines", path));
+    if (!object.is_object()) refuse(path);
     add(source, object);
   }
 }

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "selftest/machine.h"
 #include "selftest/summary.h"
 
 namespace isobit::cli {
@@ -57,6 +58,39 @@ TEST(Selftest, TheReportHasItsSchema) {
 }
 
 TEST(Selftest, NothingTestedIsNotOk) { EXPECT_FALSE(SelftestResult{}.ok()); }
+
+TEST(Selftest, ADeviceThatRefusesEverythingIsNotOk) {
+  SelftestResult result;
+  result.machine = describe_machine({});
+  result.bits.resize(2);
+  for (BitsResult& r : result.bits) r.test = operator_cases().data();
+  result.bits[0].kernel.name = "cpu";
+  result.bits[0].state = BitsState::kEqual;
+  result.bits[1].kernel.name = "sm90";
+  EXPECT_TRUE(result.ok());
+  result.options.device = 0;
+  EXPECT_FALSE(result.ok());
+  const std::string why = "no kernel ran on the device";
+  result.block_scaled = {{"state", "unsupported"}, {"reason", ""}};
+  EXPECT_NE(summary_of(result, describe_selftest(result)).find(why), std::string::npos);
+  result.bits[1].state = BitsState::kNoPromise;
+  EXPECT_TRUE(result.ok());
+  EXPECT_EQ(summary_of(result, describe_selftest(result)).find(why), std::string::npos);
+}
+
+TEST(Selftest, BytesThatOneSideLacksDiffer) {
+  const auto differing = [](const OutputRows& expected, const OutputRows& got) {
+    const Difference both = compare_rows(expected, got);
+    EXPECT_EQ(compare_rows(got, expected).differing, both.differing);
+    EXPECT_EQ(both.first.empty(), both.differing == 0);
+    return both.differing;
+  };
+  EXPECT_EQ(differing({"abc", "de"}, {"abc", "de"}), 0);
+  EXPECT_EQ(differing({"abc", "de"}, {"abc", ""}), 0);  // left out
+  EXPECT_EQ(differing({"abc", "de"}, {"axc", "de"}), 1);
+  EXPECT_EQ(differing({"abc", "de"}, {"a", "de"}), 2);
+  EXPECT_EQ(differing({"abc", "de"}, {"abc"}), 2);
+}
 
 }  // namespace
 }  // namespace isobit::cli
