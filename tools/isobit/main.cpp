@@ -3,6 +3,7 @@
 #include <isobit/isobit.h>
 
 #include <exception>
+#include <stdexcept>
 #include <vector>
 
 #include "command.h"
@@ -58,6 +59,9 @@ int main(int argc, char** argv) {
   try {
     return isobit::cli::run(argc, argv);
   } catch (const CLI::Error& error) {
+    isobit::cli::complain("{}", error.what());
+    return isobit::cli::kUsage;
+  } catch (const std::invalid_argument& error) {  // an option's value, or a file named by one
     isobit::cli::complain("{}", error.what());
     return isobit::cli::kUsage;
   } catch (const std::exception& error) {

@@ -161,14 +161,7 @@ std::function<int()> set_up_bench(CLI::App& app) {
   app.add_flag("--json", request->json, "JSON lines on a terminal too");
   app.add_flag("--quiet", request->quiet, "No progress on stderr");
   app.footer("Example: isobit bench linear_logp_forward --kernel cpu --shape N=1,64 H=1024 V=8192 --output cpu.jsonl");
-  return [request] {
-    try {
-      return run(*request);
-    } catch (const std::invalid_argument& error) {
-      complain("{}", error.what());
-      return static_cast<int>(kUsage);
-    }
-  };
+  return [request] { return run(*request); };
 }
 
 }  // namespace isobit::cli

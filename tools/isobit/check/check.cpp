@@ -90,14 +90,7 @@ std::function<int()> set_up_check(CLI::App& app) {
   app.add_flag("--json", request->json, "One JSON object per group");
   app.add_flag("--quiet", request->quiet, "No progress on stderr");
   app.footer("Example: isobit check linear_logp --invariance --shape V=50257");
-  return [request] {
-    try {
-      return run(*request);
-    } catch (const std::invalid_argument& error) {
-      complain("{}", error.what());
-      return static_cast<int>(kUsage);
-    }
-  };
+  return [request] { return run(*request); };
 }
 
 }  // namespace isobit::cli

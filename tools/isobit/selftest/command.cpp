@@ -113,14 +113,7 @@ std::function<int()> set_up_selftest(CLI::App& app) {
   app.add_flag("--plant-fault", request->options.plant_fault, "One bit of every expected hash is wrong: it must fail");
   app.add_flag("--quiet", request->quiet, "No progress on stderr");
   app.footer("Example: isobit selftest --report selftest.json");
-  return [request] {
-    try {
-      return run(*request);
-    } catch (const std::invalid_argument& error) {
-      complain("{}", error.what());
-      return static_cast<int>(kUsage);
-    }
-  };
+  return [request] { return run(*request); };
 }
 
 }  // namespace isobit::cli

@@ -63,12 +63,12 @@ Status launch_add_segments(const BackwardJob& job, float* const* levels, int chu
   for (int i = 0; (1 << i) < chunks; ++i) waiting.level[i] = levels[i];
   while ((chunk >> waiting.merged) % 2 == 1) ++waiting.merged;
   waiting.last = chunk + 1 == chunks;
+  static_assert(kMostSlices == 8);
   using Kernel = void (*)(BackwardJob, WaitingNodes);
   const Kernel kernel = job.slices == 1   ? add_segments<1>
                         : job.slices == 2 ? add_segments<2>
                         : job.slices == 4 ? add_segments<4>
-                        : job.slices == 8 ? add_segments<8>
-                                          : add_segments<16>;
+                                          : add_segments<8>;
   return launch<BackwardJob, WaitingNodes>(job.p.forward, kernel,
                                            divide_up(job.rows * (job.partial_stride / 4), kRowThreads), kRowThreads,
                                            stream, job, waiting);

@@ -6,6 +6,8 @@
 
 namespace isobit::linear_logp::cuda {
 
+inline constexpr int32_t kMostSlices = 8;  // of a chunk, a power of two; more gains nothing
+
 // Where the rows' numbers, coefficients and hidden states go: what BackwardJob then reads.
 struct RowArrays {
   int32_t* valid;

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "ops/linear_logp/cuda/backward_launch.h"
+
 namespace isobit::linear_logp::cuda {
 namespace {
 
 constexpr int64_t kMostRows = kPiece;  // of a chunk that makes both gradients: then chunks are pieces of d_weight
-constexpr int32_t kMostSlices = 8;     // more gains nothing
 constexpr int64_t kIdsGranule = 192;   // of chunks of ids that are no segments: a tile
 constexpr int64_t kLeastIds = 8 * kIdsGranule;
 constexpr int64_t kMostIds = int64_t{1} << 16;
