@@ -8,7 +8,7 @@ import numpy as np
 
 from ._abi import GELU, GegluBackwardArgs, GegluForwardArgs, code, start
 from ._library import check, library
-from ._tensor import view
+from ._tensor import require_writeable, view
 
 
 def make(kind, arrays: dict, gelu: str, *, round_gelu: bool, kernel: str | None = None, threads: int = 0, view=view):
@@ -49,6 +49,7 @@ def geglu(
         InvalidArgumentError (a ValueError), Error: the library's message. TypeError: not an array of a known dtype.
     """
     out = np.empty(gate.shape, gate.dtype) if out is None else out
+    require_writeable(out=out)
     args = make(
         GegluForwardArgs,
         {"gate": gate, "up": up, "out": out},
@@ -83,6 +84,7 @@ def geglu_backward(
         d_gate, d_up = gate, up
     d_gate = np.empty(gate.shape, gate.dtype) if d_gate is None else d_gate
     d_up = np.empty(gate.shape, gate.dtype) if d_up is None else d_up
+    require_writeable(d_gate=d_gate, d_up=d_up)
     arrays = {"gate": gate, "up": up, "d_out": d_out, "d_gate": d_gate, "d_up": d_up}
     args = make(GegluBackwardArgs, arrays, gelu, round_gelu=round_gelu, kernel=kernel, threads=threads)
     args.in_place = int(in_place)

@@ -24,6 +24,8 @@ def _candidates() -> list[Path]:
 
 def _load() -> ctypes.CDLL:
     candidates = _candidates()
+    if os.environ.get("ISOBIT_LIBRARY") and not candidates[0].is_file():
+        raise ImportError(f"ISOBIT_LIBRARY: expected the path of libisobit, got {candidates[0]}, which is not a file")
     for path in candidates:
         if path.is_file():
             return ctypes.CDLL(str(path))

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._abi import LinearLogpArgs, LinearLogpState, start
+from ._abi import BF16, CPU, LinearLogpArgs, LinearLogpState, Tensor, start
 from ._library import check, library
-from ._tensor import aligned_bytes, view
+from ._tensor import address_of_bytes, aligned_bytes, view
 
 
 class LinearLogp(NamedTuple):
@@ -197,6 +197,17 @@ def linear_logp_shard(
     return Shard(first_id, max(min(weight.shape[0], vocab_size - first_id), 0), state)
 
 
+def _state_bytes(merge: LinearLogpArgs, rows: int, shard: Shard) -> int:
+    """Size of a shard's state for the outputs of a merge. The query looks at shapes alone."""
+    args = LinearLogpArgs.from_buffer_copy(merge)
+    args.first_id = shard.first_id
+    for name, count in (("hidden", rows), ("weight", shard.count)):
+        setattr(args, name, Tensor(None, BF16, CPU, 0, 2, (count, 1), (1, 1)))
+    size = ctypes.c_size_t()
+    check(library.isobit_linear_logp_state_bytes(ctypes.byref(args), ctypes.byref(size)))
+    return size.value
+
+
 def linear_logp_merge(
     target: np.ndarray,
     shards: Sequence[Shard],
@@ -215,8 +226,9 @@ def linear_logp_merge(
     outputs = outputs_of(target, want, 0)
     call = _Call(None, None, target, outputs, temperature=temperature, softcap=softcap, ignore_index=ignore_index,
                  vocab_size=vocab_size)  # fmt: skip
+    sizes = [_state_bytes(call.args, len(target), shard) for shard in shards]
     states = (LinearLogpState * len(shards))(
-        *(LinearLogpState(s.first_id, s.count, s.data.ctypes.data) for s in shards)
+        *(LinearLogpState(s.first_id, s.count, address_of_bytes("shards", s.data, n)) for s, n in zip(shards, sizes))
     )
     check(library.isobit_linear_logp_merge(ctypes.byref(call.args), states, len(shards), None))
     return outputs

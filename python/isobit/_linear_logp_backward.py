@@ -11,7 +11,7 @@ import numpy as np
 from ._abi import LinearLogpBackwardArgs, start
 from ._library import check, library
 from ._linear_logp import LinearLogp, fill, outputs_of
-from ._tensor import aligned_bytes, view
+from ._tensor import address_of_bytes, aligned_bytes, require_writeable, view
 
 
 class LinearLogpGradients(NamedTuple):
@@ -43,6 +43,12 @@ def _run(name: str, args: LinearLogpBackwardArgs, limit: int | None) -> None:
     check(getattr(library, name)(ctypes.byref(args), None))
 
 
+def _saved_bytes(args: LinearLogpBackwardArgs) -> int:
+    size = ctypes.c_size_t()
+    check(library.isobit_linear_logp_saved_bytes(ctypes.byref(args), ctypes.byref(size)))
+    return size.value
+
+
 def linear_logp_save(
     hidden: np.ndarray,
     weight: np.ndarray,
@@ -68,9 +74,7 @@ def linear_logp_save(
     args = _arguments(hidden, weight, target, outputs, bias=bias, temperature=temperature, softcap=softcap,
                       ignore_index=ignore_index, vocab_size=vocab_size, kernel=kernel, threads=threads,
                       subtract_p=subtract_p)  # fmt: skip
-    size = ctypes.c_size_t()
-    check(library.isobit_linear_logp_saved_bytes(ctypes.byref(args), ctypes.byref(size)))
-    saved = aligned_bytes(size.value)
+    saved = aligned_bytes(_saved_bytes(args))
     args.saved = saved.ctypes.data
     _run("isobit_linear_logp_save", args, workspace_limit)
     return outputs, saved
@@ -121,7 +125,9 @@ def linear_logp_backward(
     shapes = {"hidden": hidden.shape, "weight": weight.shape, "bias": weight.shape[:1]}
     made = {name: np.empty(shapes[name], dtype) for name in want}
     if accumulate is not None:
-        made.update({name: array for name, array in accumulate._asdict().items() if array is not None})
+        sums = {name: array for name, array in accumulate._asdict().items() if array is not None}
+        require_writeable(**sums)
+        made.update(sums)
     gradients = LinearLogpGradients(**made)
     args = _arguments(hidden, weight, target, LinearLogp(), bias=bias, temperature=temperature, softcap=softcap,
                       ignore_index=ignore_index, vocab_size=vocab_size, kernel=kernel, threads=threads,
@@ -131,6 +137,7 @@ def linear_logp_backward(
         setattr(args, name, view(name, array))
     for name, array in gradients._asdict().items():
         setattr(args, f"d_{name}", view(f"d_{name}", array))
-    args.saved = saved.ctypes.data if saved is not None else None
+    if saved is not None:
+        args.saved = address_of_bytes("saved", saved, _saved_bytes(args))
     _run("isobit_linear_logp_backward", args, workspace_limit)
     return gradients

@@ -43,6 +43,22 @@ def view(name: str, array: np.ndarray | None) -> Tensor:
     return describe(name, array, array.ctypes.data, CPU)
 
 
+def require_writeable(**arrays: np.ndarray) -> None:
+    """Raises ValueError for an output that NumPy calls read-only: a mapped file, or memory that others rely on."""
+    for name, array in arrays.items():
+        if isinstance(array, np.ndarray) and not array.flags.writeable:
+            raise ValueError(f"{name}: expected an array that may be written to, got a read-only one")
+
+
+def address_of_bytes(name: str, array: np.ndarray, least: int) -> int:
+    """Address of what the library wrote before, `least` bytes or more. Raises TypeError or ValueError otherwise."""
+    if not isinstance(array, np.ndarray) or array.dtype != np.uint8 or not array.flags.c_contiguous:
+        raise TypeError(f"{name}: expected a contiguous uint8 array")
+    if array.size < least:
+        raise ValueError(f"{name}: expected {least} bytes or more, got {array.size}")
+    return array.ctypes.data
+
+
 def aligned_bytes(count: int) -> np.ndarray:
     """uint8 [count], uninitialised, its first byte at a multiple of 256."""
     raw = np.empty(count + 255, np.uint8)

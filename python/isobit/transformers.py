@@ -31,7 +31,8 @@ def _gemma_forward(self, x: torch.Tensor) -> torch.Tensor:
 
 def _t5_forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
     hidden = geglu(self.wi_0(hidden_states), self.wi_1(hidden_states), gelu=self._isobit_gelu)
-    return self.wo(self.dropout(hidden).to(self.wo.weight.dtype))
+    hidden, dtype = self.dropout(hidden), self.wo.weight.dtype
+    return self.wo(hidden.to(dtype) if dtype.is_floating_point else hidden)  # a quantised layer takes what comes
 
 
 _GEMMA = ("GemmaMLP", "Gemma2MLP", "Gemma3MLP")

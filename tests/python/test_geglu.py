@@ -81,3 +81,17 @@ def test_there_is_no_default_form(rng):
         isobit.geglu(gate, up)
     with pytest.raises(ValueError, match="gelu"):
         isobit.geglu(gate, up, gelu="fast")
+
+
+def test_a_read_only_output_is_refused_and_keeps_its_bytes(rng):
+    gate, up, d_out = make(rng, "float32")
+    out = np.full_like(gate, 7)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="out: expected an array that may be written to"):
+        isobit.geglu(gate, up, gelu="tanh", out=out)
+    with pytest.raises(ValueError, match="d_up: expected an array that may be written to"):
+        isobit.geglu_backward(d_out, gate, up, gelu="tanh", d_up=out)
+    up.flags.writeable = False
+    with pytest.raises(ValueError, match="d_up: expected an array that may be written to"):
+        isobit.geglu_backward(d_out, gate, up, gelu="tanh", in_place=True)
+    assert (out == 7).all()

@@ -95,6 +95,17 @@ def test_shards_give_the_bytes_of_the_whole(rng, borders):
     same_bytes(whole, merged)
 
 
+def test_a_state_that_lost_bytes_on_its_way_is_refused(rng):
+    hidden, weight, target = make(rng)
+    options = {"vocab_size": 1000, "want": ("logp", "entropy")}
+    shards = [isobit.linear_logp_shard(hidden, weight[a:b], target, first_id=a, **options)
+              for a, b in ((0, 333), (333, 1000))]  # fmt: skip
+    assert isobit.linear_logp_merge(target, shards, **options).entropy is not None
+    for wrong, error in ((shards[0].data[:-1], ValueError), (shards[0].data.view(np.int32), TypeError)):
+        with pytest.raises(error, match="shards: expected"):
+            isobit.linear_logp_merge(target, [shards[0]._replace(data=wrong), shards[1]], **options)
+
+
 def test_several_targets_a_row_and_the_top_list(rng):
     hidden, weight, _ = make(rng)
     target = rng.integers(0, len(weight), (len(hidden), 3), np.int32)

@@ -90,3 +90,20 @@ def test_refusals_name_the_argument(rng):
         isobit.linear_logp_backward(wide, weight.astype(np.float16), target, **upstream)
     with pytest.raises(ValueError, match="want"):
         isobit.linear_logp_backward(hidden, weight, target, want=("logits",), **upstream)
+
+
+def test_bytes_that_are_not_those_of_the_saved_pass_are_refused(rng):
+    hidden, weight, target, upstream = make(rng)
+    _, saved = isobit.linear_logp_save(hidden, weight, target)
+    for wrong, error in ((saved[:-1], ValueError), (saved[::2], TypeError), (saved.view(np.float32), TypeError)):
+        with pytest.raises(error, match="saved: expected"):
+            isobit.linear_logp_backward(hidden, weight, target, saved=wrong, **upstream)
+
+
+def test_read_only_sums_are_refused(rng):
+    hidden, weight, target, upstream = make(rng)
+    sums = np.zeros(weight.shape, np.float32)
+    sums.flags.writeable = False
+    with pytest.raises(ValueError, match="weight: expected an array that may be written to"):
+        isobit.linear_logp_backward(hidden, weight, target, **upstream,
+                                    accumulate=isobit.LinearLogpGradients(weight=sums))  # fmt: skip

@@ -73,8 +73,21 @@ def test_the_module_prints_the_build_and_every_kernel():
                           capture_output=True, check=True)  # fmt: skip
     lines = done.stdout.splitlines()
     assert lines[0] == isobit.build_info()
+    assert lines[1].startswith("library /") or lines[1].startswith("library build")
+    assert lines[2].startswith("Python 3.")
+    assert f"numpy {np.__version__}" in lines[2]
     assert ("CPU backend only" in done.stdout) == (not isobit.has_cuda())
-    assert len(lines) == 1 + (not isobit.has_cuda()) + len(isobit.kernels())
+    rows = lines[3 + (not isobit.has_cuda()) :]
+    for line, row in zip(rows, isobit.kernels(), strict=True):
+        assert line.split(None, 3) == [row.op, row.kernel, row.contract, "usable" if row.usable else row.reason]
+
+
+def test_a_library_that_is_named_and_not_there_is_no_other_one(tmp_path):
+    named = {**os.environ, "PYTHONPATH": PACKAGES, "ISOBIT_LIBRARY": str(tmp_path / "libisobit.so")}
+    done = subprocess.run([sys.executable, "-c", "import isobit"], env=named, text=True, capture_output=True,
+                          check=False)  # fmt: skip
+    assert done.returncode == 1
+    assert f"ISOBIT_LIBRARY: expected the path of libisobit, got {tmp_path}" in done.stderr
 
 
 def test_importing_isobit_imports_numpy_and_nothing_larger():

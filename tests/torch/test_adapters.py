@@ -63,6 +63,27 @@ def test_a_patched_t5_is_the_model():
     torch.testing.assert_close(model(input_ids=ids, decoder_input_ids=ids).logits, before, atol=1e-4, rtol=1e-4)
 
 
+@torch.no_grad()
+def test_a_quantised_layer_after_a_patched_t5_mlp_gets_the_activations_as_they_are():
+    config = transformers.T5Config(vocab_size=320, d_model=64, d_kv=16, d_ff=96, num_layers=1, num_heads=4,
+                                   feed_forward_proj="gated-gelu", decoder_start_token_id=0)  # fmt: skip
+    model = transformers.T5EncoderModel(config).eval()
+    isobit.transformers.patch(model)
+    (mlp,) = (module for module in model.modules() if type(module).__name__ == "T5DenseGatedActDense")
+
+    class Int8(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(64, 96, dtype=torch.int8), requires_grad=False)
+
+        def forward(self, x):
+            return x
+
+    mlp.wo = Int8()
+    x = torch.randn(3, 64)
+    assert torch.equal(mlp(x), it.geglu(mlp.wi_0(x), mlp.wi_1(x), gelu="tanh"))
+
+
 def test_patch_refuses_what_it_does_not_know():
     with pytest.raises(ValueError, match="found none"):
         isobit.transformers.patch(torch.nn.Linear(2, 2))

@@ -234,6 +234,16 @@ def test_the_tensors_device_is_used_not_the_current_one():
     assert torch.cuda.current_device() == 0
 
 
+def test_an_output_that_no_view_holds_is_refused_and_not_written_elsewhere(device):
+    gate, up = (torch.randn(2, 2, 2, 3, 8, device=device) for _ in range(2))
+    out = torch.zeros(2, 2, 2, 8, 3, device=device).transpose(3, 4)
+    with pytest.raises(RuntimeError, match="view"):
+        torch.ops.isobit.geglu_out(gate, up, "tanh", out=out)
+    whole = torch.zeros_like(gate)
+    torch.ops.isobit.geglu_out(gate, up, "tanh", out=whole)
+    assert same_bits(whole, it.geglu(gate, up, gelu="tanh"))
+
+
 def test_a_tangent_of_forward_mode_is_refused(device):
     x = torch.randn(3, 8, device=device)
     calls = (

@@ -212,3 +212,14 @@ def test_a_training_step_is_captured_in_a_graph():
     it.linear_logp(b, v, target, want=WANT).logp.sum().backward()
     assert same_bits(a.grad, b.grad)
     assert same_bits(w.grad, v.grad)
+
+
+def test_a_record_that_is_too_small_is_refused(device):
+    hidden, weight, target = make(device, rows=5)
+    options = (None, None, 1.0, 0.0, -100, 0)
+    *_, saved = torch.ops.isobit.linear_logp_save(hidden, weight, target, *options, False)
+    upstream = (torch.ones(5, device=device), None, None, hidden, weight, target)
+    torch.ops.isobit.linear_logp_backward(*upstream, *options, saved, True, True, False)
+    for wrong in (saved[:-1], saved.view(torch.float32), saved[::2]):
+        with pytest.raises(ValueError, match="saved: expected"):
+            torch.ops.isobit.linear_logp_backward(*upstream, *options, wrong, True, True, False)

@@ -96,6 +96,18 @@ def test_opcheck_and_compile(device):
             assert same_bits(compiled(z), mlp(z))
 
 
+def test_a_state_dict_holds_the_global_scales(device):
+    mlp, weights = mlp_and_weights(device)
+    other = it.Nvfp4Mlp.from_weights(*weights, gelu="tanh", input_amax=1.0, hidden_amax=2.0)
+    x = torch.randn(9, weights[0].shape[1], device=device).bfloat16()
+    assert not same_bits(other(x), mlp(x))
+    other.load_state_dict(mlp.state_dict())
+    assert same_bits(other(x), mlp(x))
+    erf = it.Nvfp4Mlp.from_weights(*weights, gelu="erf", input_amax=1.0, hidden_amax=2.0)
+    with pytest.raises(ValueError, match="gelu: expected 'erf'"):
+        erf.load_state_dict(mlp.state_dict())
+
+
 def test_refusals(device):
     x, weight, _ = make(device)
     mlp, _ = mlp_and_weights(device)

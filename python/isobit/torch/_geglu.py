@@ -89,7 +89,8 @@ def _forward(gate, up, gelu: str, round_gelu: bool = False) -> torch.Tensor:
 
 def _forward_out(gate, up, gelu: str, round_gelu: bool = False, *, out) -> None:
     gate, up = _pair(gate, up)
-    _write(gate, up, _flat(out), gelu, round_gelu)
+    # A view, never a copy: that would be written in the place of out.
+    _write(gate, up, out if 0 < out.dim() <= 4 else out.view(-1, out.shape[-1] if out.dim() else 1), gelu, round_gelu)
 
 
 def _backward(d_out, gate, up, gelu: str, round_gelu: bool = False) -> tuple[torch.Tensor, torch.Tensor]:

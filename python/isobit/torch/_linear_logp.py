@@ -152,17 +152,28 @@ def _backward(d_logp, d_lse, d_entropy, hidden, weight, target, bias, temperatur
     gradients = _new_gradients(hidden, weight, bias, need_hidden, need_weight, need_bias)
     options = (temperature_value, softcap, ignore_index, vocab_size)
     args = _backward_args((hidden, weight, target, bias, temperature), options)
-    args.saved = saved.data_ptr() if saved is not None else None
     present = (d_logp, d_lse, d_entropy, *(g if g.numel() else None for g in gradients))
     for name, tensor in zip(_GRADIENTS, present):
         if tensor is not None:
             put(args, _BACKWARD_AT[name], name, tensor)
     if not any(gradient.numel() for gradient in gradients):
         return gradients
+    args.saved = _saved_address(args, saved, hidden.device) if saved is not None else None
     keep = _add_backward_workspace(args, hidden.device)
     run(library.isobit_linear_logp_backward, args, hidden.device)
     del keep
     return gradients
+
+
+def _saved_address(args: LinearLogpBackwardArgs, saved: torch.Tensor, device: torch.device) -> int:
+    size = ctypes.c_size_t()
+    check(library.isobit_linear_logp_saved_bytes(ctypes.byref(args), ctypes.byref(size)))
+    if saved.dtype != torch.uint8 or saved.device != device or not saved.is_contiguous() or saved.numel() < size.value:
+        raise ValueError(
+            f"saved: expected {size.value} contiguous uint8 on {device}, got {saved.numel()} {saved.dtype} on "
+            f"{saved.device}"
+        )
+    return saved.data_ptr()
 
 
 def _add_backward_workspace(args: LinearLogpBackwardArgs, device: torch.device) -> torch.Tensor:

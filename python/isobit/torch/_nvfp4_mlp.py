@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from .._abi import GELU
 from ._nvfp4 import Matrix, nvfp4_geglu, nvfp4_linear, nvfp4_quantize
 
 _ENCODE = 2688.0  # 448 * 6: what an encode scale brings a tensor's largest value to
@@ -28,7 +29,7 @@ class Nvfp4Mlp(torch.nn.Module):
     """down(gelu(gate(x)) * up(x)) on NVFP4 tensors. Forward only.
 
     Every global scale is fixed when the module is made, so a row's output depends on that row and the weights alone;
-    a scale taken from each batch's own maximum would tie a row to its neighbours.
+    a scale taken from each batch's own maximum would tie a row to its neighbours. A state dict holds the scales too.
     """
 
     def __init__(self, gate_up: Matrix, down: Matrix, *, gelu: str, input_scale: float, hidden_scale: float,
@@ -43,6 +44,19 @@ class Nvfp4Mlp(torch.nn.Module):
         for name, tensor in zip(("gate_up_codes", "gate_up_scales", "down_codes", "down_scales"),
                                 (*gate_up[:2], *down[:2])):  # fmt: skip
             self.register_buffer(name, tensor)
+
+    def get_extra_state(self) -> torch.Tensor:
+        """What a state dict holds besides the packed weights: the form of GELU and the global scales, float64 [6]."""
+        s = self.scales
+        numbers = (GELU[self.gelu], self.input_scale, s["out_scale"], s["gate_scale"], s["up_scale"], self.down_scale)
+        return torch.tensor(numbers, dtype=torch.float64)
+
+    def set_extra_state(self, state: torch.Tensor) -> None:
+        """Takes the global scales of a state dict. ValueError: the form of GELU is another one."""
+        gelu, self.input_scale, hidden, gate, up, self.down_scale = state.tolist()
+        if int(gelu) != GELU[self.gelu]:
+            raise ValueError(f"gelu: expected {self.gelu!r} as this module has, got the state of another form")
+        self.scales = {"x_scale": 1 / self.input_scale, "gate_scale": gate, "up_scale": up, "out_scale": hidden}
 
     @classmethod
     def from_weights(cls, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor, *, gelu: str, input_amax: float,
