@@ -1,38 +1,33 @@
-"""Registers, stack, spills, local memory and theoretical occupancy of every kernel: what ptxas says while it assembles,
-and the loads and stores of local memory in the machine code.
+"""Registers, stack, local memory and theoretical occupancy of every kernel in object files, and the loads and stores of
+local memory in their machine code: what was built is read, nothing is compiled.
 
-    scripts/kernel_resources.py --arch 90 --arch 103 src/ops/geglu/cuda/launch.cu
-    scripts/kernel_resources.py --log ptxas.txt            a saved output of nvcc -Xptxas -v
+    scripts/kernel_resources.py --arch 90 --arch 103 build/.../isobit_geglu_cuda.dir/cuda/launch.cu.o
 
-Fails (exit 1) if a kernel has a stack frame, spills or accesses to local memory, or exceeds a limit of
---max PATTERN=REGISTERS.
+Fails (exit 1) if a kernel has a stack frame or accesses local memory (a spill does), or exceeds a limit of
+--max PATTERN=REGISTERS. Needs cuobjdump: of the CUDA toolkit, or of the package nvidia-cuda-cuobjdump.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-# The flags of cmake/arithmetic.cmake: other ones give other instructions.
-FLAGS = ["-std=c++20", "--expt-relaxed-constexpr", "-O3", "-DNDEBUG", "-fmad=false", "-ftz=false", "-prec-div=true",
-         "-prec-sqrt=true", "-Xptxas", "-v"]  # fmt: skip
 REGISTERS_PER_MULTIPROCESSOR = 65536
 REGISTER_UNIT = 8  # a thread's registers are allocated in units of this
 BLOCKS_PER_MULTIPROCESSOR = 32
 SMALL_MULTIPROCESSORS = {86, 89, 110, 120, 121}  # 1,536 threads; the others have 2,048
 
-ENTRY = re.compile(r"Compiling entry function '([^']+)' for '(sm_\w+)'")
-STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-USED = re.compile(r"Used (\d+) registers(?:.*?(\d+) bytes smem)?")
+ARCHITECTURE = re.compile(r"^arch = (sm_\w+)")
+FUNCTION = re.compile(r"^\s*Function (\S+):$")
+USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 # Low 12 bits of an instruction of 16 bytes, SM80 to SM121: LDL and STL.
 LOCAL_OPCODES = {0x983, 0x387}
 
@@ -41,10 +36,9 @@ class Kernel(NamedTuple):
     name: str
     architecture: str
     registers: int
-    stack: int
-    spills: int
+    stack: int  # bytes, and of local memory
     shared: int
-    local: int  # instructions that access local memory; -1: not looked at (--log)
+    local: int  # instructions that access local memory
 
 
 def demangle(names: list[str]) -> list[str]:
@@ -73,19 +67,54 @@ def local_accesses(cubin: bytes) -> dict[str, int]:
     return found
 
 
-def parse(log: str, local: dict[tuple[str, str], int]) -> list[Kernel]:
-    kernels, entry, stack = [], None, (0, 0, 0)
-    for line in log.splitlines():
-        if match := ENTRY.search(line):
-            entry = match.groups()
-        elif match := STACK.search(line):
-            stack = tuple(int(n) for n in match.groups())
-        elif entry and (match := USED.search(line)):
-            kernels.append(Kernel(*entry, int(match[1]), stack[0], stack[1] + stack[2], int(match[2] or 0),
-                                  local.get(entry, -1)))  # fmt: skip
-            entry = None
-    names = demangle([kernel.name for kernel in kernels]) if kernels else []
-    return [kernel._replace(name=name) for kernel, name in zip(kernels, names, strict=True)]
+def find_cuobjdump() -> str:
+    """Of the toolkit, or of this interpreter's packages."""
+    packages = Path(sys.prefix).glob("lib/python*/site-packages/nvidia/*/bin")
+    folders = ["/usr/local/cuda/bin", *(str(folder) for folder in packages)]
+    found = shutil.which("cuobjdump") or shutil.which("cuobjdump", path=":".join(folders))
+    if found is None:
+        sys.exit("cuobjdump: not found; install the CUDA toolkit's, or nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm")
+    return found
+
+
+def cuobjdump(*words: str | Path, folder: str | None = None) -> str:
+    command = [find_cuobjdump(), *(str(word) for word in words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stderr}")
+    return done.stdout
+
+
+def parse(usage: str, local: dict[tuple[str, str], int]) -> list[Kernel]:
+    """Kernels of cuobjdump --dump-resource-usage, by their mangled names."""
+    kernels, architecture, function = [], "", ""
+    for line in usage.splitlines():
+        if match := ARCHITECTURE.match(line):
+            architecture = match[1]
+        elif match := FUNCTION.match(line):
+            function = match[1]
+        elif function and (match := USAGE.search(line)):
+            registers, stack, shared, local_bytes = (int(n) for n in match.groups())
+            accesses = local[function, architecture.removesuffix("f")]
+            kernels.append(Kernel(function, architecture, registers, stack + local_bytes, shared, accesses))
+            function = ""
+    return kernels
+
+
+def kernels_of(path: Path, architectures: list[str]) -> list[Kernel]:
+    """The kernels of an object file, of these architectures (none: of all that are there)."""
+    local: dict[tuple[str, str], int] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        cuobjdump("-xelf", "all", path.resolve(), folder=folder)
+        for cubin in Path(folder).iterdir():
+            architecture = cubin.suffixes[-2].removeprefix(".")  # of NAME.sm_90.cubin; that of a family lacks its f
+            local |= {(kernel, architecture): n for kernel, n in local_accesses(cubin.read_bytes()).items()}
+    kernels = parse(cuobjdump("--dump-resource-usage", path), local)
+    wanted = [f"sm_{architecture}" for architecture in architectures]
+    missing = sorted(set(wanted) - {kernel.architecture for kernel in kernels})
+    if missing:
+        sys.exit(f"{path}: no kernel for {', '.join(missing)}")
+    return [kernel for kernel in kernels if not wanted or kernel.architecture in wanted]
 
 
 def occupancy(kernel: Kernel, threads: int) -> float:
@@ -97,45 +126,26 @@ def occupancy(kernel: Kernel, threads: int) -> float:
     return blocks * threads / limit
 
 
-def assemble(source: Path, architecture: str) -> tuple[str, dict[tuple[str, str], int]]:
-    """What ptxas says, and the accesses to local memory by kernel and architecture."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["nvcc", *FLAGS, f"-arch=sm_{architecture}", "-cubin", "-I", ROOT / "include", "-I", ROOT / "src",
-                   "-o", Path(folder) / "kernel.cubin", source]  # fmt: skip
-        result = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-        if result.returncode != 0:
-            sys.exit(f"{source} for sm_{architecture}:\n{result.stderr}")
-        local = local_accesses((Path(folder) / "kernel.cubin").read_bytes())
-    return result.stderr + result.stdout, {(kernel, f"sm_{architecture}"): n for kernel, n in local.items()}
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sources", nargs="*", type=Path)
-    parser.add_argument("--arch", action="append", default=[], help="80, 90a, ...; may be repeated")
-    parser.add_argument("--log", type=Path, help="a saved output instead of sources")
+    parser.add_argument("objects", nargs="+", type=Path)
+    parser.add_argument("--arch", action="append", default=[], help="80, 90a, ...; may be repeated; default: all")
     parser.add_argument("--threads", type=int, default=128, help="of a block, for the occupancy (default 128)")
     parser.add_argument("--max", action="append", default=[], metavar="PATTERN=N", help="register limit of kernels")
     options = parser.parse_args()
-    log = options.log.read_text() if options.log else ""
-    jobs = [(source, architecture) for source in options.sources for architecture in options.arch]
-    local: dict[tuple[str, str], int] = {}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for text, accesses in pool.map(lambda job: assemble(*job), jobs):
-            log += text
-            local |= accesses
-    kernels = parse(log, local)
+    kernels = [kernel for path in options.objects for kernel in kernels_of(path, options.arch)]
+    names = demangle([kernel.name for kernel in kernels]) if kernels else []
+    kernels = [kernel._replace(name=name) for kernel, name in zip(kernels, names, strict=True)]
     limits = [(re.compile(pattern), int(number)) for pattern, _, number in (m.rpartition("=") for m in options.max)]
     bad = []
-    print(f"{'kernel':<56} {'arch':<8} {'registers':>9} {'stack':>6} {'spills':>7} {'local':>6} {'shared':>7} "
-          f"{'occupancy':>10}")  # fmt: skip
+    print(f"{'kernel':<56} {'arch':<8} {'registers':>9} {'stack':>6} {'local':>6} {'shared':>7} {'occupancy':>10}")
     for k in sorted(kernels, key=lambda k: (k.name, k.architecture)):
-        print(f"{k.name:<56} {k.architecture:<8} {k.registers:>9} {k.stack:>6} {k.spills:>7} "
+        print(f"{k.name:<56} {k.architecture:<8} {k.registers:>9} {k.stack:>6} "
               f"{k.local:>6} {k.shared:>7} {occupancy(k, options.threads):>10.0%}")  # fmt: skip
         label = f"{k.name} {k.architecture}"
-        if k.stack or k.spills:
-            bad.append(f"{label}: {k.stack} bytes of stack, {k.spills} of spills")
-        if k.local > 0:
+        if k.stack:
+            bad.append(f"{label}: {k.stack} bytes of stack")
+        if k.local:
             bad.append(f"{label}: {k.local} instructions that access local memory")
         bad += [f"{label}: {k.registers} registers, the limit is {limit}"
                 for pattern, limit in limits if pattern.search(label) and k.registers > limit]  # fmt: skip

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel_resources import demangle
+from kernel_resources import cuobjdump, demangle
 
 FORBIDDEN = ("LDL", "STL")
 ARCHITECTURE = re.compile(r"^\s*arch = (sm_\w+)")
@@ -31,13 +29,6 @@ class Kernel(NamedTuple):
     name: str
     architecture: str
     instructions: Counter
-
-
-def find_cuobjdump() -> str | None:
-    """Of the toolkit, or of this interpreter's packages."""
-    packages = Path(sys.prefix).glob("lib/python*/site-packages/nvidia/*/bin")
-    folders = ["/usr/local/cuda/bin", *(str(folder) for folder in packages)]
-    return shutil.which("cuobjdump") or shutil.which("cuobjdump", path=":".join(folders))
 
 
 def parse(text: str) -> list[Kernel]:
@@ -85,16 +76,9 @@ def main() -> int:
     )
     parser.add_argument("--plant-fault", action="store_true", help="read a local load in each object: must fail")
     options = parser.parse_args()
-    cuobjdump = find_cuobjdump()
-    if cuobjdump is None:
-        sys.exit("cuobjdump: not found; install the CUDA toolkit's, or nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm")
     kernels = []
     for path, arch in ((path, arch) for path in options.objects for arch in options.arch or [""]):
-        command = [cuobjdump, "-sass", *(["-arch", f"sm_{arch}"] if arch else []), str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(command)}: {done.stderr}")
-        text = done.stdout
+        text = cuobjdump("-sass", *(["-arch", f"sm_{arch}"] if arch else []), path)
         if options.plant_fault:
             text = re.sub(r"(?m)^(\s*/\*0010\*/\s+).*$", r"\1@!P0 LDL.64 R2, [R1+0x8] ;", text, count=1)
         kernels += parse(text)

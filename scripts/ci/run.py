@@ -9,6 +9,7 @@ import traceback
 
 import stages_build
 import stages_check
+import stages_kernels
 import stages_lint
 import stages_python
 from common import Result
@@ -29,7 +30,7 @@ STAGES = [
     ("headers", stages_check.headers, 30),
     ("symbols", stages_check.symbols, 10),
     ("flags", stages_check.flags, 10),
-    ("resources", stages_check.resources, 60),
+    ("resources", stages_kernels.resources, 30),
     ("install", stages_check.install, 90),
     ("examples", stages_check.examples, 60),
     ("demo", stages_check.demo, 300),

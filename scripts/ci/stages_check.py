@@ -12,7 +12,7 @@ from pathlib import Path
 
 import documents as document_rules
 import gates
-from common import BUILD, JOBS, PYTHON, ROOT, Result, cli, has_nvcc, log_path, main_build, output, run, tracked_files
+from common import BUILD, JOBS, PYTHON, ROOT, Result, cli, log_path, main_build, output, run, tracked_files
 
 PREFIX = BUILD / "prefix"
 LIBRARY = "libisobit.so"
@@ -207,71 +207,4 @@ def flags() -> Result:
         result.add(f"flags of {os.path.relpath(command.file, ROOT)}", gates.flag_problems(command))
     for fault in gates.planted_flag_faults(library):
         result.add("a planted flag fault is found", [] if gates.flag_problems(fault) else [fault.command])
-    return result
-
-
-# Kernels whose resources are watched, the architectures they are built for, limits in registers, threads of a block.
-WATCHED = {
-    "src/ops/geglu/cuda/launch.cu": (
-        ("80", "86", "89", "90", "100", "103", "110", "120", "121"),
-        ("geglu_[a-z]+_tile<(Bf16|Fp16), tanh> sm_103=40",),
-        128,
-    ),
-    "src/ops/nvfp4_geglu/sm100/launch.cu": (("100f", "110a"), ("nvfp4_geglu_scaled=168",), 320),
-    "src/ops/nvfp4_linear/sm100/launch.cu": (("100f", "110a"), ("nvfp4_linear_scaled=168",), 320),
-}
-
-
-# Objects of the build whose machine code is watched, with the architectures and what kernels must contain.
-WATCHED_CODE = {
-    "linear_logp": {
-        "cuda/launch.cu": (("90",), ("merge_rows=LDG",)),
-        "sm80/launch.cu": (("80", "90", "120"), ("leaf_kernel=HMMA",)),
-        "sm80/backward_launch.cu": (("80", "90", "120"), ("product_kernel=HMMA,LDSM",)),
-        "sm90/launch.cu": (
-            ("90a",),
-            (
-                "tile_kernel=HGMMA,UTMALDG",
-                "stream_kernel=HGMMA,UTMALDG",
-                "tile_kernel=WARPGROUP:3",
-                "stream_kernel=WARPGROUP:3",
-            ),
-        ),
-    },
-    "nvfp4_geglu": {
-        "sm100/launch.cu": (("100f", "103a", "110a", "110f"), ("nvfp4_geglu_scaled=UTCOMMA,UTCCP,LDTM,UTMALDG",)),
-    },
-    "nvfp4_linear": {
-        "sm100/launch.cu": (("100f", "103a", "110a", "110f"), ("nvfp4_linear_scaled=UTCOMMA,UTCCP,LDTM,UTMALDG",)),
-    },
-}
-
-
-def machine_code(result: Result) -> None:
-    """No local memory in the kernels of WATCHED_CODE, and the instructions that their pages name."""
-    for room, sources in WATCHED_CODE.items():
-        for source, (architectures, expected) in sources.items():
-            folder = Path(source).parts[0]
-            objects = main_build() / "src/ops" / room / "CMakeFiles" / f"isobit_{room}_{folder}.dir"
-            options = [f"--arch={a}" for a in architectures]
-            options += [f"--{'most' if ':' in text else 'expect'}={text}" for text in expected]
-            command = [PYTHON, "scripts/kernel_sass.py", *options, objects / f"{source}.o"]
-            result.run(f"machine code {room} {source}", command)
-    faulty = subprocess.run([*command, "--plant-fault"], cwd=ROOT, capture_output=True, check=False)
-    result.add("a planted local load is found", [] if b"1 LDL" in faulty.stderr else ["it is not"])
-
-
-def resources() -> Result:
-    """Registers, stack, spills and occupancy of kernels on every architecture; their machine code."""
-    result = Result()
-    if not has_nvcc():
-        result.note = "no nvcc"
-        return result
-    for source, (architectures, limits, threads) in WATCHED.items():
-        options = [f"--threads={threads}", *(f"--arch={a}" for a in architectures)]
-        options += [f"--max={limit}" for limit in limits]
-        name = f"resources {Path(source).parts[2]}"
-        result.run(name, [PYTHON, "scripts/kernel_resources.py", *options, source])
-        print(log_path(name).read_text(errors="replace"))
-    machine_code(result)
     return result
