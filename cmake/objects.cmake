@@ -55,11 +55,22 @@ function(isobit_configure_device target)
                         POSITION_INDEPENDENT_CODE ON CUDA_RUNTIME_LIBRARY Static)
 endfunction()
 
-# isobit_add_kernel(OP FOLDER SOURCES a.cu ... ARCHS 90a ... [STUB no_cuda.cpp]): one OBJECT library per operator and
-# architecture folder, and the PTX text of every source and architecture in ${PROJECT_BINARY_DIR}/ptx/OP/FOLDER (what the
-# interpreter runs). Where the user's architectures leave nothing of it, the stub takes its place in isobit_OP.
+# Keeps of the architectures those whose PTX text the tests take: `texts`, or all where that leaves nothing.
+function(isobit_text_archs out archs texts)
+  set(kept ${archs})
+  list(FILTER kept INCLUDE REGEX "^(${texts})$")
+  if(NOT texts OR NOT kept)
+    set(kept ${archs})
+  endif()
+  set(${out} ${kept} PARENT_SCOPE)
+endfunction()
+
+# isobit_add_kernel(OP FOLDER SOURCES a.cu ... ARCHS 90a ... [TEXTS "90|110"] [STUB no_cuda.cpp]): one OBJECT library per
+# operator and architecture folder, and the PTX text of every source in ${PROJECT_BINARY_DIR}/ptx/OP/FOLDER (what the
+# interpreter runs), of every architecture or of those that tests name. Where the user's architectures leave nothing of
+# it, the stub takes its place in isobit_OP.
 function(isobit_add_kernel op folder)
-  cmake_parse_arguments(arg "" "STUB" "SOURCES;ARCHS" ${ARGN})
+  cmake_parse_arguments(arg "" "STUB;TEXTS" "SOURCES;ARCHS" ${ARGN})
   isobit_filter_archs(archs ${arg_ARCHS})
   if(NOT archs AND arg_STUB)
     target_sources(isobit_${op} PRIVATE ${arg_STUB})
@@ -74,6 +85,7 @@ function(isobit_add_kernel op folder)
   list(TRANSFORM archs APPEND -real OUTPUT_VARIABLE real_archs)
   set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${real_archs}")
   set_property(GLOBAL APPEND PROPERTY ISOBIT_OBJECT_LIBRARIES ${name})
+  isobit_text_archs(archs "${archs}" "${arg_TEXTS}")
   isobit_add_ptx(${name}_ptx ${PROJECT_BINARY_DIR}/ptx/${op}/${folder} SOURCES ${arg_SOURCES} ARCHS ${archs})
 endfunction()
 
