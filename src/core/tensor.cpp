@@ -116,6 +116,9 @@ Status check_device(const char* name, const isobit_tensor& tensor, Device device
   if (tensor.device_type != ISOBIT_CPU && tensor.device_type != ISOBIT_CUDA) {
     return refuse(name, "device_type ISOBIT_CPU or ISOBIT_CUDA", "%d", tensor.device_type);
   }
+  if (tensor.device_type == ISOBIT_CUDA && tensor.device_id < 0) {
+    return refuse(name, "device_id 0 or more", "%d", tensor.device_id);
+  }
   if (tensor.device_type == device.type && (device.type == ISOBIT_CPU || tensor.device_id == device.id)) {
     return Status();
   }
@@ -152,6 +155,9 @@ ByteRange byte_range(const isobit_tensor& tensor) {
 }
 
 Status check_writable(const char* name, const isobit_tensor& tensor) {
+  for (int d = 0; d < tensor.rank; ++d) {
+    if (tensor.shape[d] == 0) return Status();  // nothing is written, and nobody has bounded the strides
+  }
   // Every dimension must step over the whole extent of the dimensions with smaller strides (ties by index).
   for (int d = 0; d < tensor.rank; ++d) {
     if (tensor.shape[d] <= 1) continue;

@@ -73,10 +73,12 @@ Status check_operand(Operand* operand, const isobit_tensor& first, Device device
 
 // Rows of `first`, refused if they do not fit.
 Status count_rows(const isobit_tensor& first, int64_t* rows) {
-  __int128 product = 1;
-  for (int i = 0; i + 1 < first.rank; ++i) product *= first.shape[i];
-  if (product > INT64_MAX / 2) return refuse("gate", "fewer than 2^62 rows", "more");
-  *rows = static_cast<int64_t>(product);
+  constexpr int64_t kMaxRows = int64_t{1} << 62;
+  *rows = is_empty(first) ? 0 : 1;
+  for (int i = 0; i + 1 < first.rank && *rows > 0; ++i) {
+    if (first.shape[i] > (kMaxRows - 1) / *rows) return refuse("gate", "fewer than 2^62 rows", "more");
+    *rows *= first.shape[i];
+  }
   return Status();
 }
 
@@ -120,7 +122,9 @@ bool disjoint(const Operand& a, const Operand& b) {
   const int64_t stride = a.matrix.row_stride * size;
   if (stride != b.matrix.row_stride * size) return false;
   const int64_t distance = static_cast<int64_t>(b_range.begin) - static_cast<int64_t>(a_range.begin);
-  if (step_of(*a.tensor) == 2 && step_of(*b.tensor) == 2 && (distance == size || distance == -size)) return true;
+  const bool alternate = step_of(*a.tensor) == 2 && step_of(*b.tensor) == 2 && (distance == size || distance == -size);
+  // A pair of rows is twice as wide as either; at an odd distance below that the second row of one meets the other.
+  if (alternate) return stride == 0 || stride >= 2 * last_extent(*a.tensor) * size;
   if (stride == 0) return false;
   const auto row_bytes = [size](const Operand& x) {
     return ((last_extent(*x.tensor) - 1) * step_of(*x.tensor) + 1) * size;

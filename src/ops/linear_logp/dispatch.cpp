@@ -64,7 +64,7 @@ isobit_status launch(const Params& params, void* stream) {
 
 // The call that arguments without a state can mean.
 Purpose apparent_purpose(const isobit_linear_logp_args* args) {
-  if (args == nullptr) return Purpose::kWhole;
+  if (args == nullptr || args->struct_size != sizeof *args) return Purpose::kWhole;  // which refuses it
   const bool whole = args->first_id == 0 && (args->vocab_size == 0 || args->weight.shape[0] >= args->vocab_size);
   return whole ? Purpose::kWhole : Purpose::kQuery;
 }

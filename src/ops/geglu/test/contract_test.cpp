@@ -146,6 +146,37 @@ TEST_F(GegluContract, ColumnsOfOneBufferDoNotOverlap) {
   EXPECT_EQ(isobit_geglu_forward(&args, nullptr), ISOBIT_INVALID_ARGUMENT);
 }
 
+// At a row distance of 2 I - 1 the first element of a row of d_gate would be the last one of d_up's row before.
+TEST_F(GegluContract, AlternatingGradientsWhoseRowsMeetAreRefused) {
+  for (const bool swapped : {false, true}) {
+    Problem pair(ISOBIT_BF16,
+                 {.rows = 4, .columns = 24, .gradients = Arrangement::kInterleaved, .swapped = swapped, .padding = 8},
+                 Values::kNormal);
+    BackwardArgs args = pair.backward(ISOBIT_GELU_TANH);
+    args.d_gate.stride[0] = args.d_up.stride[0] = 48;
+    EXPECT_EQ(isobit_geglu_backward(&args, nullptr), ISOBIT_OK) << isobit_last_error();
+    args.d_gate.stride[0] = args.d_up.stride[0] = 47;
+    EXPECT_EQ(isobit_geglu_backward(&args, nullptr), ISOBIT_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(isobit_last_error()).find("d_up: expected memory that does not overlap d_gate"),
+              std::string::npos)
+        << isobit_last_error();
+    for (isobit_tensor* t : {&args.gate, &args.up, &args.d_out, &args.d_gate, &args.d_up}) t->shape[0] = 1;
+    EXPECT_EQ(isobit_geglu_backward(&args, nullptr), ISOBIT_OK) << isobit_last_error();  // one row meets nobody
+  }
+}
+
+TEST_F(GegluContract, RowsThatNoNumberHolds) {
+  refused(
+      [](ForwardArgs& a) {
+        for (isobit_tensor* t : {&a.gate, &a.up, &a.out}) {
+          *t = {t->data, ISOBIT_BF16, ISOBIT_CPU, 0, 4, {}, {}};
+          for (int i = 0; i < 3; ++i) t->shape[i] = int64_t{1} << 62;  // their product is 0 in 128 bits
+          t->shape[3] = 1;
+        }
+      },
+      "gate: expected fewer than 2^62 rows");
+}
+
 TEST_F(GegluContract, EmptyTensorsAreLegal) {
   for (const int dimension : {0, 1}) {
     ForwardArgs args = problem_.forward(ISOBIT_GELU_TANH);

@@ -1,6 +1,7 @@
 // Every rule about inputs: one value that breaks it, with the message, and its neighbour that does not.
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "ops/linear_logp/test/contract_call.h"
 
@@ -26,6 +27,15 @@ TEST(Contract, NullPointers) {
   EXPECT_EQ(isobit_linear_logp_validate(&call.args, nullptr, nullptr), ISOBIT_INVALID_ARGUMENT);
   EXPECT_EQ(isobit_linear_logp_state_bytes(&call.args, nullptr), ISOBIT_INVALID_ARGUMENT);
   EXPECT_EQ(isobit_linear_logp_workspace(&call.args, nullptr, nullptr), ISOBIT_OK);
+}
+
+// Of a struct of another size nothing is read but the size; AddressSanitizer sees it.
+TEST(Contract, AStructOfAnotherSizeIsNotRead) {
+  const auto size = std::make_unique<uint32_t>(uint32_t{sizeof(uint32_t)});
+  const auto* const args = reinterpret_cast<const Args*>(size.get());
+  EXPECT_EQ(isobit_linear_logp(args, nullptr), ISOBIT_INVALID_ARGUMENT);
+  EXPECT_EQ(isobit_linear_logp_supported(args, nullptr, 0), ISOBIT_INVALID_ARGUMENT);
+  EXPECT_EQ(isobit_linear_logp_workspace(args, nullptr, nullptr), ISOBIT_INVALID_ARGUMENT);
 }
 
 TEST(Contract, HeaderFields) {
