@@ -1,5 +1,8 @@
 #include "core/kernel_table.h"
 
+#include "core/build_config.h"
+#include "core/capability.h"
+
 namespace isobit {
 
 Status check_row(const KernelInfo& info, Device device, const DeviceProperties& properties) {
@@ -10,9 +13,15 @@ Status check_row(const KernelInfo& info, Device device, const DeviceProperties& 
   }
   if (device.type == ISOBIT_CPU) return Status();
   if (properties.capability < info.min_capability || properties.capability > info.max_capability) {
-    return fail(ISOBIT_UNSUPPORTED, "needs compute capability %d.%d%s, device %d has %d.%d", info.min_capability / 10,
-                info.min_capability % 10, info.min_capability == info.max_capability ? "" : " or newer", device.id,
-                properties.capability / 10, properties.capability % 10);
+    return fail(ISOBIT_UNSUPPORTED, "needs compute capability %s, device %d has %d.%d",
+                CapabilityText(info.min_capability, info.max_capability).text, device.id, properties.capability / 10,
+                properties.capability % 10);
+  }
+  // Devices of tests run what they are given, whatever the build has.
+  const bool real = &runtime() == &default_runtime();
+  if (real && !has_code_for(properties.capability, kCudaCapabilities)) {
+    return fail(ISOBIT_UNSUPPORTED, "this build is for architectures %s, device %d has compute capability %d.%d",
+                kCudaCapabilitiesText, device.id, properties.capability / 10, properties.capability % 10);
   }
   return Status();
 }

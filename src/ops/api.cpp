@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "core/build_config.h"
+#include "core/capability.h"
 #include "core/runtime.h"
 #include "core/tensor.h"
 #include "ops/kernel_list.h"
@@ -27,8 +28,8 @@ Status check_usable(const KernelInfo& row) {
   if (row.device == ISOBIT_CPU || !row.built) return check_row(row, {row.device, 0}, {});
   if (runtime().device_count() == 0) return isobit::fail(ISOBIT_UNSUPPORTED, "no CUDA device here");
   if (usable_device(row) >= 0) return Status();
-  return isobit::fail(ISOBIT_UNSUPPORTED, "no device here has compute capability %d.%d%s", row.min_capability / 10,
-                      row.min_capability % 10, row.min_capability == row.max_capability ? "" : " or newer");
+  return isobit::fail(ISOBIT_UNSUPPORTED, "no device here has compute capability %s and code in this build",
+                      isobit::CapabilityText(row.min_capability, row.max_capability).text);
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+// Compute capabilities, as major * 10 + minor: what a row of the table of kernels needs, and what a build has code for.
+#pragma once
+
+#include <cstdio>
+#include <initializer_list>
+
+namespace isobit {
+
+// "9.0", or "10.0 to 11.0".
+struct CapabilityText {
+  char text[32];
+  CapabilityText(int least, int most) {
+    const int written = std::snprintf(text, sizeof text, "%d.%d", least / 10, least % 10);
+    if (most == least) return;
+    std::snprintf(text + written, sizeof text - static_cast<size_t>(written), " to %d.%d", most / 10, most % 10);
+  }
+};
+
+// Machine code for a compute capability runs on devices of the same major version from its minor version on.
+constexpr bool has_code_for(int capability, std::initializer_list<int> built) {
+  for (const int of : built) {
+    if (of / 10 == capability / 10 && of <= capability) return true;
+  }
+  return false;
+}
+
+}  // namespace isobit
