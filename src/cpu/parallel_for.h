@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cpu/float_environment.h"
+#include "cpu/workers.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -26,7 +27,9 @@ inline int thread_count(int requested) {
 template <class Body>
 void parallel_for(int64_t count, int threads, const Body& body) {
 #ifdef _OPENMP
-#pragma omp parallel num_threads(threads) if (threads > 1 && count > 1)
+  const bool parallel = threads > 1 && count > 1 && !lacks_workers();
+  if (parallel) watch_forks();
+#pragma omp parallel num_threads(threads) if (parallel)
   {
     const FloatEnvironment environment(Rounding::kNearest);
     const int thread = omp_get_thread_num();

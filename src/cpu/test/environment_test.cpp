@@ -1,8 +1,11 @@
 // FloatEnvironment, parallel_for and the choice of the SIMD target.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cfenv>
+#include <csignal>
 #include <limits>
 #include <string>
 #include <vector>
@@ -82,6 +85,23 @@ TEST(ParallelFor, ThreadCount) {
 #ifdef _OPENMP
   EXPECT_EQ(thread_count(7), 7);
 #endif
+}
+
+// GNU's OpenMP would wait for workers that the child does not have.
+TEST(ParallelFor, AChildOfForkWorksOn) {
+  const auto sum = [] {
+    std::atomic<int64_t> total{0};
+    parallel_for(64, 2, [&](int64_t index, int) { total += index; });
+    return total.load();
+  };
+  ASSERT_EQ(sum(), 2016);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) _exit(sum() == 2016 ? 0 : 1);
+  int status = -1;
+  for (int tenths = 0; tenths < 100 && waitpid(child, &status, WNOHANG) == 0; ++tenths) usleep(100'000);
+  if (status == -1) kill(child, SIGKILL);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(SimdTarget, ForcingNeedsSupport) {
