@@ -2,6 +2,7 @@
 // Exit codes: 0 ok, 1 a check failed, 2 usage, 77 the device or kernel asked for is not here.
 #include <isobit/isobit.h>
 
+#include <fmt/format.h>
 #include <exception>
 #include <stdexcept>
 #include <vector>
@@ -30,6 +31,17 @@ constexpr Row kCommands[] = {
     {"pack", "Gated MLPs of a checkpoint as interleaved, tagged NVFP4 weights, with their errors", set_up_pack},
 };
 
+// No command among the words: the help for a bare `isobit`, else what was taken for one.
+int explain_missing_command(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining();
+  if (words.empty()) {
+    fmt::print(stderr, "{}", app.help());
+  } else {
+    complain("expected a command that `isobit --help` lists, got \"{}\"", words[0]);
+  }
+  return kUsage;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Fused kernels whose bits never depend on batching, tiling, scheduling or sharding.", "isobit");
   app.set_version_flag("--version", isobit_build_info());
@@ -44,6 +56,8 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    const bool failed = error.get_exit_code() != 0;
+    if (failed && app.get_subcommands().empty()) return explain_missing_command(app);
     return app.exit(error) == 0 ? kOk : kUsage;
   }
   for (size_t i = 0; i < commands.size(); ++i) {

@@ -10,6 +10,8 @@
 namespace isobit::cli {
 namespace {
 
+constexpr int64_t kMostSizes = 100'000;  // of one range
+
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
@@ -41,7 +43,10 @@ void append_range(const std::string& text, const std::string& word, std::vector<
   if (parts.size() > 3 || step == 0) {
     throw std::invalid_argument(fmt::format("--shape: expected first:last:step, got \"{}\"", word));
   }
-  for (int64_t size = first; size <= last; size += step) sizes->push_back(size);
+  if (last >= first && (last - first) / step >= kMostSizes) {
+    throw std::invalid_argument(fmt::format("--shape: expected at most {} sizes, got \"{}\"", kMostSizes, word));
+  }
+  for (int64_t size = first; size <= last; size += std::min(step, last - size + 1)) sizes->push_back(size);
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ std::string Table::text() const {
   for (const auto& row : rows_) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      const bool number = !row[i].empty() && std::isdigit(static_cast<unsigned char>(row[i][0])) != 0;
+      const bool number = !row[i].empty() && std::isdigit(static_cast<unsigned char>(row[i][0])) != 0 &&
+                          row[i].find(", ") == std::string::npos;
       line += number ? fmt::format("{:>{}}", row[i], width[i]) : fmt::format("{:<{}}", row[i], width[i]);
       if (i + 1 < row.size()) line += "  ";
     }

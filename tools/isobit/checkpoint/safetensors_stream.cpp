@@ -55,9 +55,11 @@ Status SafetensorsStream::write(std::span<const std::byte> bytes) {
 
 Status SafetensorsStream::finish() {
   if (left_ != 0) return refuse(path_, "", "bytes", "all of the plan", std::to_string(left_) + " missing");
-  if (std::fclose(file_.release()) != 0) return system_refusal("write");
-  if (std::rename(partial_.c_str(), path_.c_str()) != 0) return system_refusal("rename the complete file");
-  return Status{};
+  const bool written = std::fclose(file_.release()) == 0;
+  if (written && std::rename(partial_.c_str(), path_.c_str()) == 0) return Status{};
+  Status status = system_refusal(written ? "rename the complete file" : "write");
+  std::remove(partial_.c_str());
+  return status;
 }
 
 SafetensorsStream::~SafetensorsStream() {

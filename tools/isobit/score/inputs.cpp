@@ -82,6 +82,9 @@ Matrix load_matrix(const TensorView& view, bool convert, size_t least_rank, size
     if (view.bytes.empty() && view.shape[i] >> 31 != 0)
       refuse(matrix.where, "shape", "sizes below 2^31", "{}", view.shape);
     matrix.rows *= static_cast<int64_t>(view.shape[i]);
+    if (view.bytes.empty() && matrix.rows >> 31 != 0) {
+      refuse(matrix.where, "shape", "fewer than 2^31 rows", "{}", view.shape);
+    }
   }
   fill_bf16(view, convert, matrix);
   return matrix;
