@@ -131,7 +131,28 @@ def test_safetensors_that_do_not_match_are_a_usage_error(tmp_path):
     assert isobit("compare", a, write(tmp_path / "c.npy", np.zeros(2, np.float32))).returncode == 2
 
 
-@pytest.mark.parametrize("content", [b"one two\n", b"1 2\n3\n", b"\x93NUMPY\x01\x00", b'{"op": 1}\n'])
+def npy_header(fields):
+    text = ("{" + fields + "}").encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"one two\n",
+        b"1 2\n3\n",
+        b"\x93NUMPY\x01\x00",
+        b'{"op": 1}\n',
+        b'{"median_us": 1}\n',
+        b"",
+        b"\n",
+        b'{"op": "a", "kernel": "b", "dtype": "c", "shape": {}, "median_us": "1"}\n',
+        npy_header("'descr':"),
+        npy_header("'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)"),
+        npy_header(f"'descr': '<f4', 'fortran_order': False, 'shape': ({'9' * 30},)"),
+        npy_header("'descr': '<f4', 'fortran_order': False, 'shape': (0, 4)"),
+    ],
+)
 def test_a_file_that_is_neither_kind_is_a_usage_error(tmp_path, content):
     bad = tmp_path / "bad"
     bad.write_bytes(content)

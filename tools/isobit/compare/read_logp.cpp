@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -21,19 +22,23 @@ std::string header_value(const std::string& header, const std::string& key, char
   const size_t at = header.find("'" + key + "':");
   if (at == std::string::npos) return "";
   const size_t begin = header.find_first_not_of(' ', at + key.size() + 3);
+  if (begin == std::string::npos) return "";
   return header.substr(begin, header.find(last, begin) - begin + 1);
 }
 
+// "(3, 4)"; a number that 64 bits do not hold is the largest one.
 std::vector<size_t> parse_dimensions(const std::string& text) {
   std::vector<size_t> sizes;
-  std::string digits;
-  for (const char c : text) {
-    if (c >= '0' && c <= '9') {
-      digits += c;
-    } else if (!digits.empty()) {
-      sizes.push_back(std::stoull(digits));
-      digits.clear();
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end;) {
+    size_t size = 0;
+    const auto [stop, error] = std::from_chars(at, end, size);
+    if (stop == at) {
+      ++at;
+      continue;
     }
+    sizes.push_back(error == std::errc() ? size : SIZE_MAX);
+    at = stop;
   }
   return sizes;
 }
@@ -54,8 +59,9 @@ LogpFile parse_npy(const std::string& path, const std::string& bytes) {
   if (sizes.empty() || sizes.size() > 2) refuse(path, fmt::format("expected 1 or 2 dimensions, got {}", sizes.size()));
   LogpFile file;
   file.columns = sizes.size() == 2 && sizes[1] > 0 ? sizes[1] : 1;
+  const size_t held = (bytes.size() - data) / width;
+  if (sizes[0] > held / file.columns) refuse(path, "not a whole .npy file");
   const size_t count = sizes[0] * (sizes.size() == 2 ? sizes[1] : 1);
-  if ((bytes.size() - data) / width < count) refuse(path, "not a whole .npy file");
   for (size_t i = 0; i < count; ++i) {
     double wide = 0;
     float narrow = 0;
@@ -95,7 +101,9 @@ LogpFile parse_text(const std::string& path, const std::string& bytes) {
 LogpFile read_logp(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  return bytes.starts_with("\x93NUMPY") ? parse_npy(path, bytes) : parse_text(path, bytes);
+  LogpFile file = bytes.starts_with("\x93NUMPY") ? parse_npy(path, bytes) : parse_text(path, bytes);
+  if (file.values.empty()) refuse(path, "expected at least one number, got none");
+  return file;
 }
 
 }  // namespace isobit::cli

@@ -24,13 +24,26 @@ std::string key_of(const Json& line) {
   return key;
 }
 
+// Whether a line has what a comparison reads. Nobody vouches for the file.
+bool is_result(const Json& line) {
+  if (!line.is_object()) return false;
+  for (const char* field : {"op", "kernel", "dtype"}) {
+    if (!line.contains(field) || !line[field].is_string()) return false;
+  }
+  for (const char* field : {"p20_us", "p80_us"}) {
+    if (line.contains(field) && !line[field].is_number()) return false;
+  }
+  return line.contains("shape") && line.contains("median_us") && line["median_us"].is_number() &&
+         line["median_us"].get<double>() > 0;
+}
+
 std::map<std::string, Json> read_results(const std::string& path) {
   std::map<std::string, Json> results;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     if (line.empty()) continue;
     const Json object = Json::parse(line, nullptr, false);
-    if (!object.is_object() || !object.contains("median_us")) {
+    if (!is_result(object)) {
       throw std::runtime_error(fmt::format("\"{}\": expected lines of `isobit bench`", path));
     }
     results[key_of(object)] = object;
