@@ -218,7 +218,9 @@ def test_bench_of_a_kernel_that_is_not_here_is_exit_code_77():
             assert isobit("bench", name, "--kernel", row["kernel"]).returncode == 77
 
 
-@pytest.mark.parametrize("op", ["linear_logp", "linear_logp_backward", "nvfp4_geglu", "nvfp4_linear", "nvfp4_quantize"])
+@pytest.mark.parametrize(
+    "op", ["linear_logp", "linear_logp_backward", "geglu", "nvfp4_geglu", "nvfp4_linear", "nvfp4_quantize"]
+)
 def test_check_passes_and_a_planted_fault_fails_it(op):
     words = ("check", op, "--kernel", "cpu", "--quick", "--json")
     for extra in ((), ("--invariance",)):

@@ -17,8 +17,11 @@ struct Row {
 };
 
 constexpr Row kChecks[] = {
-    {"linear_logp", check_linear_logp}, {"linear_logp_backward", check_linear_logp_backward},
-    {"nvfp4_geglu", check_nvfp4},       {"nvfp4_linear", check_nvfp4},
+    {"linear_logp", check_linear_logp},
+    {"linear_logp_backward", check_linear_logp_backward},
+    {"geglu", check_geglu},
+    {"nvfp4_geglu", check_nvfp4},
+    {"nvfp4_linear", check_nvfp4},
     {"nvfp4_quantize", check_nvfp4},
 };
 

@@ -27,6 +27,7 @@ using CheckFunction = void (*)(const CheckOptions& options, CheckReport& report)
 
 void check_linear_logp(const CheckOptions& options, CheckReport& report);
 void check_linear_logp_backward(const CheckOptions& options, CheckReport& report);
+void check_geglu(const CheckOptions& options, CheckReport& report);
 void check_nvfp4(const CheckOptions& options, CheckReport& report);  // of the operator that the kernels belong to
 
 }  // namespace isobit::cli
