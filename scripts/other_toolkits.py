@@ -1,60 +1,63 @@
-"""Compiles linear_logp's device code for SM80 and SM90 with CUDA releases beside the one that builds the library, taken
-from package registries.
+"""Compiles every GPU kernel for SM80 and SM90 with CUDA releases beside the one that builds the library, taken from
+package registries, and reports registers and spills.
 
-    scripts/other_toolkits.py 13.5 --into build/toolkits --build build/dev
-    scripts/other_toolkits.py 12.9 --into build/toolkits --build build/dev
+    scripts/other_toolkits.py --build build/dev                      13.5, then 12.9; 10 to 20 minutes, by hand
+    scripts/other_toolkits.py 13.5 --only linear_logp/sm90 --json kernels.jsonl
+    scripts/other_toolkits.py 12.9 --ptx build/dev/ptx               the interpreter's tests then run 12.9's PTX
 
-13.x: that release's nvcc compiles every .cu file of the room. 12.9: no package holds its nvcc, so its run-time compiler
-turns the forward kernels' headers into machine code, bfloat16 and fp16, all modes; neither the backward kernels nor the
-host's side are compiled. Warnings of nvcc and spills are errors. --build names a configured build folder (its generated
-headers). One to three minutes, by hand; `make test` does not run it.
+13.x   That release's nvcc compiles the .cu files whole; its warnings are errors.
+12.9   No package holds its nvcc. Its run-time compiler compiles the .cuh files that a .cu file includes, and in them
+       every kernel that 13.x found in that file (so 13.x goes first), to the same symbol. The host's side of the .cu
+       files is not compiled.
+
+Fails if a kernel does not compile or spills. --build names a configured build folder (its generated headers).
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import json
+import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
-from kernel_resources import ROOT
+from kernel_resources import ENTRY, FLAGS, ROOT, Kernel, parse
 
-ARITHMETIC = ["-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true"]
-PTXAS = ["-warn-spills", "-warn-lmem-usage", "-Werror"]
-ROOM = ROOT / "src/ops/linear_logp"
 PACKAGES = {
     "13.5": ["nvidia-cuda-nvcc==13.5.37", "nvidia-nvvm==13.5.37", "nvidia-cuda-crt==13.5.37",
              "nvidia-cuda-runtime==13.5.37", "nvidia-cuda-cccl==13.3.5.0.6"],
     "12.9": ["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-cccl-cu12==12.9.27"],
 }  # fmt: skip
-
-# What the run-time compiler is given: header, architecture, kernels.
-FORMATS = ("numerics::Bf16", "numerics::Fp16")
-MODES = tuple(f"cuda::Mode::{mode}" for mode in ("kLogp", "kEntropy", "kFull"))
-MERGES = tuple(f"cuda::MergeShape<{shape}>" for shape in ("1, 256, 3, 256", "4, 512, 2, 256", "8, 256, 4, 256"))
-GENERAL = (
-    [f"cuda/gather.cuh cuda::gather_targets<{f}>" for f in FORMATS]
-    + [f"cuda/merge.cuh cuda::merge_rows<{e}, {shape}>" for e in ("true", "false") for shape in MERGES]
-    + [f"cuda/publish.cuh cuda::publish_nodes<{e}, {shape}>" for e in ("true", "false") for shape in MERGES]
-    + [f"cuda/merge_states.cuh cuda::merge_states<{e}>" for e in ("true", "false")]
-    + ["cuda/top.cuh cuda::list_top", "cuda/others.cuh cuda::find_leads", "cuda/others.cuh cuda::sum_others"]
-    + [f"sm80/kernel.cuh sm80::leaf_kernel<{f}, {m}, {a}>" for f in FORMATS for m in MODES for a in ("true", "false")]
-)
-HOPPER = [f"sm90/kernel.cuh sm90::tile_kernel<{f}, {m}>" for f in FORMATS for m in MODES] + [
-    f"sm90/stream_kernel.cuh sm90::stream_kernel<{f}, {m}, sm90::StreamConfig<{tokens}>>"
-    for f in FORMATS for m in MODES for tokens in (8, 16, 32, 64)
-]  # fmt: skip
+ARCHITECTURES = {"cuda": ("80", "90"), "sm80": ("80", "90"), "sm90": ("90a",)}  # by the folder of a .cu file
+DEVICE_FLAGS = [flag for flag in FLAGS if flag.startswith(("-std", "-f", "-prec", "-D"))]
 # The C++ library that the run-time compiler lacks, from CUDA's own.
 SHIMS = {name: name for name in ("cstdint", "cstddef", "cmath", "type_traits", "initializer_list")}
 SHIMS |= {"stdint.h": "cstdint", "stddef.h": "cstddef"}
 
 
-def full_name(kernel: str) -> str:
-    """CUDA's own library has a namespace cuda as well."""
-    room = re.sub(r"\b(cuda|sm80|sm90)::", r"isobit::linear_logp::\1::", kernel)
-    return room.replace("numerics::", "isobit::numerics::")
+class Job(NamedTuple):
+    unit: Path
+    arch: str
+
+    def label(self) -> str:
+        return f"{self.unit.relative_to(ROOT / 'src/ops').with_suffix('')}"
+
+    def output(self, folder: Path, suffix: str) -> Path:
+        """A file of its own below the folder: OP/FOLDER/NAME.ARCH.SUFFIX."""
+        path = folder / f"{self.label()}.{self.arch}.{suffix}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+def all_jobs(only: str) -> list[Job]:
+    units = sorted(unit for unit in ROOT.glob("src/ops/*/*/*.cu") if unit.parent.name in ARCHITECTURES)
+    jobs = [Job(unit, arch) for unit in units for arch in ARCHITECTURES[unit.parent.name]]
+    return [job for job in jobs if only in job.label()]
 
 
 def install(release: str, into: Path) -> Path:
@@ -65,86 +68,157 @@ def install(release: str, into: Path) -> Path:
     return folder / "nvidia"
 
 
-def compile_units(toolkit: Path, build: Path, out: Path) -> int:
-    nvcc = toolkit / "cu13/bin/nvcc"
-    for tool in nvcc.parent.iterdir():
-        if tool.is_file():
-            tool.chmod(0o755)
-    failures = 0
-    for unit in sorted(ROOM.glob("*/*.cu")):
-        if unit.parent.name in ("test", "bench"):
-            continue
-        for arch in ["90a"] if unit.parent.name == "sm90" else ["80", "90"]:
-            command = [str(nvcc), "-c", f"-gencode=arch=compute_{arch},code=sm_{arch}", "-std=c++20",
-                       "--expt-relaxed-constexpr", "-static-global-template-stub=false", *ARITHMETIC, "-O3", "-DNDEBUG",
-                       "-Werror=all-warnings", f"-Xptxas={','.join(PTXAS)}", f"-I{ROOT}/include",
-                       f"-I{ROOT}/src", f"-I{build}/src", "-o", str(out / f"{unit.stem}.{arch}.o"),
-                       str(unit)]  # fmt: skip
-            done = subprocess.run(command, capture_output=True, text=True)
-            failures += done.returncode != 0
-            result = "compiled" if done.returncode == 0 else done.stderr
-            print(f"{unit.relative_to(ROOT)} sm_{arch}: {result}", flush=True)
-    return failures
+class WholeFiles:
+    """nvcc of a 13.x package."""
+
+    def __init__(self, toolkit: Path, build: Path, out: Path):
+        self.nvcc, self.build, self.out = toolkit / "cu13/bin/nvcc", build, out
+        for tool in self.nvcc.parent.iterdir():
+            if tool.is_file():
+                tool.chmod(0o755)
+
+    def __call__(self, job: Job) -> tuple[str, Path]:
+        """What the compiler said ("" and no file if it failed) and the PTX text."""
+        kept = job.output(self.out, "kept")
+        kept.mkdir(exist_ok=True)
+        command = [self.nvcc, "-c", f"-gencode=arch=compute_{job.arch},code=sm_{job.arch}", *FLAGS,
+                   "-static-global-template-stub=false", "-Werror=all-warnings", f"-I{ROOT}/include", f"-I{ROOT}/src",
+                   f"-I{self.build}/src", "--keep", f"--keep-dir={kept}", "-o", job.output(self.out, "o"),
+                   job.unit]  # fmt: skip
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+        return done.stderr + done.stdout, next(kept.glob("*.ptx"))
 
 
-class RuntimeCompiler:
-    def __init__(self, toolkit: Path, shims: Path, build: Path):
+def full_name(symbol: str) -> str:
+    """A kernel's name and template arguments, as C++ writes them, from its symbol."""
+    text = subprocess.run(["c++filt", symbol], capture_output=True, text=True, check=True).stdout.strip()
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "<") - (letter == ">")
+        if letter == "(" and depth == 0:
+            text = text[:at]
+            break
+    return text.removeprefix("void ")
+
+
+class Headers:
+    """The run-time compiler of 12.9."""
+
+    def __init__(self, toolkit: Path, build: Path, out: Path, names: Path):
         self.library = ctypes.CDLL(str(toolkit / "cuda_nvrtc/lib/libnvrtc.so.12"))
+        self.out, self.names = out, names
+        shims = out / "shims"
         shims.mkdir(parents=True, exist_ok=True)
         for name, own in SHIMS.items():
             text = f"#include <cuda/std/{own}>\nnamespace std {{ using namespace cuda::std; }}\n"
             (shims / name).write_text(text)
         includes = [shims, toolkit / "cuda_cccl/include", toolkit / "cuda_runtime/include", ROOT / "include",
                     ROOT / "src", build / "src"]  # fmt: skip
-        self.options = ["-std=c++20", "-DNDEBUG", *ARITHMETIC, "--device-as-default-execution-space",
-                        "-diag-suppress=1097", *(f"-I{folder}" for folder in includes)]  # fmt: skip
+        self.options = [*DEVICE_FLAGS, "--device-as-default-execution-space", "-diag-suppress=1097",
+                        *(f"-I{folder}" for folder in includes)]  # fmt: skip
 
-    def compile(self, arch: str, header: str, kernels: list[str]) -> tuple[int, str]:
-        """Bytes of machine code, 0 if it failed, and the log."""
-        nvrtc, program, size = self.library, ctypes.c_void_p(), ctypes.c_size_t()
-        source = f'#include "ops/linear_logp/{header}"\n'
+    def text(self, program: ctypes.c_void_p, what: str) -> bytes:
+        size = ctypes.c_size_t()
+        getattr(self.library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+        data = ctypes.create_string_buffer(size.value)
+        getattr(self.library, f"nvrtcGet{what}")(program, data)
+        return data.value
+
+    def compile(self, source: str, symbols: list[str], options: list[str]) -> tuple[str, bytes]:
+        """The log and the PTX text. Every kernel must come out under its own symbol."""
+        nvrtc, program = self.library, ctypes.c_void_p()
         nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"unit.cu", 0, None, None)
-        for kernel in kernels:
-            nvrtc.nvrtcAddNameExpression(program, full_name(kernel).encode())
-        options = [f"-arch=sm_{arch}", *(f"--ptxas-options={o}" for o in PTXAS), *self.options]
+        names = [full_name(symbol).encode() for symbol in symbols]
+        for name in names:
+            nvrtc.nvrtcAddNameExpression(program, name)
         result = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(
             *(option.encode() for option in options)))  # fmt: skip
-        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-        log = ctypes.create_string_buffer(size.value)
-        nvrtc.nvrtcGetProgramLog(program, log)
-        size.value = 0
-        if result == 0:
-            nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
+        log = self.text(program, "ProgramLog").decode()
+        if result != 0:
+            raise RuntimeError(log)
+        lowered = ctypes.c_char_p()
+        for name, symbol in zip(names, symbols, strict=True):
+            nvrtc.nvrtcGetLoweredName(program, name, ctypes.byref(lowered))
+            if lowered.value.decode() != symbol:
+                raise RuntimeError(f"{name.decode()}: expected symbol {symbol}, got {lowered.value.decode()}")
+        ptx = self.text(program, "PTX")
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-        return size.value, log.value.decode().strip()
+        return log, ptx
+
+    def __call__(self, job: Job) -> tuple[str, Path]:
+        log = job.output(self.names, "log")
+        if not log.exists():
+            raise RuntimeError("13.x has not listed the kernels of this file yet")
+        symbols = [entry for entry, _ in ENTRY.findall(log.read_text())]
+        headers = re.findall(r'#include "([^"]+\.cuh)"', job.unit.read_text())
+        source = "".join(f'#include "{header}"\n' for header in headers)
+        said, _ = self.compile(source, symbols, [f"-arch=sm_{job.arch}", "--ptxas-options=-v", *self.options])
+        _, ptx = self.compile(source, symbols, [f"-arch=compute_{job.arch}", *self.options])
+        path = job.output(self.out, "ptx")
+        path.write_bytes(ptx)
+        return said, path
 
 
-def compile_headers(toolkit: Path, build: Path, out: Path) -> int:
-    compiler = RuntimeCompiler(toolkit, out / "shims", build)
+def report(release: str, job: Job, kernels: list[Kernel], records) -> bool:
+    """One line a file and architecture; the kernels go to the records. False if one spills."""
+    for kernel in kernels:
+        record = {"toolkit": release, "file": job.label(), "arch": job.arch, "kernel": kernel.name,
+                  "registers": kernel.registers, "stack": kernel.stack, "spills": kernel.spills}  # fmt: skip
+        print(json.dumps(record), file=records)
+    bad = [kernel for kernel in kernels if kernel.spills or kernel.stack]
+    registers = [kernel.registers for kernel in kernels]
+    print(f"| {release} | {job.label()} | {job.arch} | {len(kernels)} | {min(registers)} to {max(registers)} | "
+          f"{len(bad)} |", flush=True)  # fmt: skip
+    for kernel in bad:
+        print(f"{kernel.name}: {kernel.stack} bytes of stack, {kernel.spills} of spills", flush=True)
+    return not bad and len(kernels) > 0
+
+
+def run_release(release: str, options: argparse.Namespace, records) -> int:
+    """The number of files and architectures that failed."""
+    toolkit = install(release, options.into)
+    out = options.into / f"{release}-out"
+    newest = options.into / f"{next(iter(PACKAGES))}-out"
+    whole = release.startswith("13")
+    compiler = WholeFiles(toolkit, options.build, out) if whole else Headers(toolkit, options.build, out, newest)
+
+    def one(job: Job):
+        try:
+            return job, *compiler(job)
+        except RuntimeError as error:
+            return job, str(error), None
+
     failures = 0
-    for arch, kernels in (("80", GENERAL), ("90", GENERAL), ("90a", HOPPER)):
-        of_header: dict[str, list[str]] = {}
-        for entry in kernels:
-            header, kernel = entry.split(" ", 1)
-            of_header.setdefault(header, []).append(kernel)
-        for header, names in of_header.items():
-            size, log = compiler.compile(arch, header, names)
-            failures += size == 0
-            print(f"{header} sm_{arch}, {len(names)} kernels: {f'{size} bytes' if size > 0 else log}", flush=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for job, said, ptx in pool.map(one, all_jobs(options.only)):
+            if ptx is None:
+                print(f"{release} {job.label()} {job.arch}: {said}", flush=True)
+            else:
+                job.output(out, "log").write_text(said)
+                if options.ptx:
+                    job.output(options.ptx, "ptx").write_bytes(ptx.read_bytes())
+            failures += ptx is None or not report(release, job, parse(said, {}), records)
     return failures
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("release", choices=tuple(PACKAGES))
-    parser.add_argument("--into", type=Path, default=ROOT / "build/toolkits")
+    parser.add_argument("releases", nargs="*", metavar="RELEASE", help=f"of {', '.join(PACKAGES)} (default: all)")
+    parser.add_argument("--into", type=Path, default=ROOT / "build/toolkits", help="where packages and objects go")
     parser.add_argument("--build", type=Path, default=ROOT / "build/dev")
+    parser.add_argument("--only", default="", help="files whose OP/FOLDER/NAME holds this")
+    parser.add_argument("--json", type=Path, default=Path(os.devnull), help="a line per kernel")
+    parser.add_argument("--ptx", type=Path, help="PTX texts, laid out like a build's folder ptx")
+    parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    out = options.into / f"{options.release}-objects"
-    out.mkdir(parents=True, exist_ok=True)
-    compile_all = compile_headers if options.release.startswith("12") else compile_units
-    failures = compile_all(install(options.release, options.into), options.build, out)
-    print(f"{options.release}: {failures} failed")
+    unknown = set(options.releases) - set(PACKAGES)
+    if unknown:
+        parser.error(f"RELEASE: expected one of {', '.join(PACKAGES)}, got {', '.join(unknown)}")
+    print("| CUDA | file | architecture | kernels | registers | with spills |\n|---|---|---|---|---|---|")
+    with options.json.open("w") as records:
+        failures = sum(run_release(release, options, records) for release in options.releases or PACKAGES)
     return 1 if failures > 0 else 0
 
 

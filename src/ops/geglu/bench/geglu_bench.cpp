@@ -6,6 +6,7 @@
 //   geglu_bench sweep [ROWS]     bf16: column tiles x warps, widths 4096 to 29568; 8192 rows
 //   geglu_bench schedules        bf16: row and tile forced
 //   geglu_bench profile KERNEL   one backward pass of 8192 x 14336 in bf16, for a profiler; layouts: six passes
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <random>

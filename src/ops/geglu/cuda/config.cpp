@@ -1,5 +1,7 @@
 #include "ops/geglu/cuda/config.h"
 
+#include <algorithm>
+
 namespace isobit::geglu::cuda {
 namespace {
 

@@ -1,7 +1,6 @@
 // Sizes of the CUDA schedules of geglu, and the plan of a call: pure functions, tested without a GPU.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "core/runtime.h"

@@ -63,12 +63,6 @@ Status encode_operands(const Params& p, uint32_t hidden_rows, uint32_t weight_ro
   return encode(p, p.weight, p.count, p.weight_stride, weight_rows, &operands->weight);
 }
 
-// The tile kernel starts while this one runs; its pacing threads wait.
-__global__ void __launch_bounds__(kWarpgroup) clear_laps(uint32_t* counters, uint32_t laps) {
-  ptx::launch_dependents();
-  for (uint32_t lap = threadIdx.x; lap < laps; lap += kWarpgroup) counters[lap] = 0;
-}
-
 Status launch_clear_laps(int device, uint32_t* counters, uint32_t laps, void* stream) {
   LaunchShape shape;
   shape.block.x = kWarpgroup;

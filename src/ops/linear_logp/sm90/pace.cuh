@@ -6,6 +6,7 @@
 
 #include "device/ptx/mbarrier.cuh"
 #include "device/ptx/memory.cuh"
+#include "device/ptx/synchronize.cuh"
 #include "ops/linear_logp/sm90/config.h"
 
 namespace isobit::linear_logp::sm90 {
@@ -36,6 +37,12 @@ __device__ __forceinline__ void await_blocks(uint32_t* counter, uint32_t blocks,
   while (*patient && device::ptx::load_relaxed(counter) < blocks) {
     *patient = clock64() - start < TileConfig::kPatience;
   }
+}
+
+// The tile kernel starts while this one runs; its pacing threads wait.
+__global__ void __launch_bounds__(kWarpgroup) clear_laps(uint32_t* counters, uint32_t laps) {
+  device::ptx::launch_dependents();
+  for (uint32_t lap = threadIdx.x; lap < laps; lap += kWarpgroup) counters[lap] = 0;
 }
 
 }  // namespace isobit::linear_logp::sm90
