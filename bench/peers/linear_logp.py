@@ -17,17 +17,20 @@ import datetime
 import functools
 import importlib.metadata
 import json
+import os
 import statistics
 import sys
 import time
 
 import torch
+from linear_logp_fp64 import logp64
 
 from isobit._abi import BF16, CUDA, FP32, INT64, LinearLogpArgs, Tensor, start
 from isobit._library import check, library
 
 SHAPES = ("4096,4096,151936", "4096,2048,131072", "512,4096,151936", "64,4096,151936")
 DTYPES = {torch.bfloat16: BF16, torch.float32: FP32, torch.int64: INT64}
+RL_KERNEL = "commit 202f0e30e567 (2026-07-01)"  # the tree that its adapter was written for; it has no releases
 FLUSH_BYTES = 1 << 30  # takes longer than the host needs to queue a call
 
 
@@ -92,27 +95,39 @@ def cce(hidden, weight, target):
 
 
 def liger_cutedsl(hidden, weight, target):
-    """Liger's CuTe-DSL kernel for Hopper; asked for by name, since Liger's own front end falls back in silence."""
+    """Liger's CuTe-DSL kernel for Hopper; asked for by name, since Liger's own front end falls back in silence. Logits
+    pass through fp16. Its check of targets waits for the GPU and is turned off."""
+    os.environ["LIGER_SCALED_CE_SM90_VALIDATE_TARGETS"] = "0"
     from liger_kernel.ops.cutedsl.ops.fused_scaled_cross_entropy_sm90 import (  # noqa: PLC0415 (optional)
         LigerFusedScaledCrossEntropySM90Function,
     )
 
-    loss = LigerFusedScaledCrossEntropySM90Function.apply(hidden, weight, target)
-    return -(loss[0] if isinstance(loss, tuple) else loss)
+    return -LigerFusedScaledCrossEntropySM90Function.apply(hidden, weight, target)
 
 
 def quack(hidden, weight, target):
-    """Loss alone: its chunks of logits go through memory in bf16."""
+    """What QuACK's linear_cross_entropy runs on Hopper where no gradient is asked for, before its sum over tokens:
+    a product that keeps partial sums and the target's logit in fp32 and stores no logits. V a multiple of 128."""
+    from quack.linear_cross_entropy import _scaled_exp_lce_loss_only  # noqa: PLC0415 (optional)
+
+    return -_scaled_exp_lce_loss_only(hidden, weight, target, -100)
+
+
+def quack_chunked(hidden, weight, target):
+    """QuACK's way for every GPU: chunks of 4,096 rows of bf16 logits from cuBLAS, then its cross_entropy."""
     from quack.linear_cross_entropy import chunked_linear_cross_entropy_fwd  # noqa: PLC0415 (optional)
 
     return -chunked_linear_cross_entropy_fwd(hidden, weight, target, need_dx=False, need_dw=False)[0]
 
 
 def rl_kernel(hidden, weight, target):
-    """Its Hopper operator, from a tree that was built with its CUDA extension."""
-    from rl_engine.backends.cuda.logprob.linear_logp import FusedLinearLogpSM90Op  # noqa: PLC0415 (optional)
+    """Its Hopper operator, from a tree that was built with its CUDA extension; without the range check of the targets
+    that stands before it and waits for the GPU."""
+    from rl_engine.kernels.ops.cuda.loss.linear_logp import (  # noqa: PLC0415 (optional)
+        _FusedLinearLogpSM90Function,
+    )
 
-    return FusedLinearLogpSM90Op()(hidden, weight, target)
+    return _FusedLinearLogpSM90Function.apply(hidden, weight, None, target)
 
 
 def installed(package: str):
@@ -133,7 +148,8 @@ PEERS = {
     "liger-cutedsl": (liger_cutedsl, installed("liger-kernel")),
     "cce": (cce, installed("cut-cross-entropy")),
     "quack": (quack, installed("quack-kernels")),
-    "rl-kernel": (rl_kernel, installed("rl-kernel")),
+    "quack-chunked": (quack_chunked, installed("quack-kernels")),
+    "rl-kernel": (rl_kernel, lambda: RL_KERNEL),
 }
 
 
@@ -196,7 +212,14 @@ def compare(name: str, text: str, samples: int, timer: Timer) -> None:
     data = operands(rows, width, vocab)
     calls = [lambda: isobit(*data), lambda: function(*data)]
     theirs = calls[1]()  # compiles and tunes
-    difference = None if theirs is None else float((theirs.float() - isobit(*data)).abs().max())
+    errors = {}
+    if theirs is not None:
+        ours, exact = isobit(*data), logp64(*data)
+        errors = {
+            "max_logp_difference": float((theirs.float() - ours).abs().max()),
+            "max_logp_error": float((ours.double() - exact).abs().max()),
+            "peer_max_logp_error": float((theirs.double() - exact).abs().max()),
+        }
     del theirs
     peaks = [peak_bytes(call) for call in calls]
     line = {
@@ -211,7 +234,7 @@ def compare(name: str, text: str, samples: int, timer: Timer) -> None:
         "peer_version": version(),
         "peak_bytes": peaks[0],
         "peer_peak_bytes": peaks[1],
-        "max_logp_difference": difference,
+        **errors,
         "command": " ".join(["python bench/peers/linear_logp.py", *sys.argv[1:]]),
     }
     print(json.dumps(line), flush=True)

@@ -20,7 +20,20 @@ import statistics
 import sys
 
 import torch
-from linear_logp import Timer, measured, operands, peak_bytes, run_all, view
+from linear_logp import (
+    RL_KERNEL,
+    Timer,
+    liger,
+    liger_cutedsl,
+    measured,
+    native,
+    operands,
+    peak_bytes,
+    rl_kernel,
+    run_all,
+    view,
+)
+from linear_logp_fp64 import gradient_errors
 
 from isobit import _abi
 from isobit._library import check, library
@@ -83,24 +96,19 @@ def with_autograd(logp_of):
     return step
 
 
-def native(hidden, weight, target):
-    logits = torch.mm(hidden, weight.t()).float()
-    return torch.log_softmax(logits, -1).gather(1, target[:, None])[:, 0]
-
-
 def gemms(hidden, weight, target, upstream):
     dz = torch.mm(hidden, weight.t())
     torch.mm(dz, weight)
     torch.mm(dz.t(), hidden)
 
 
-def liger(hidden, weight, target):
-    from liger_kernel.ops.fused_linear_cross_entropy import (  # noqa: PLC0415 (optional)
-        LigerFusedLinearCrossEntropyFunction,
-    )
+def quack(hidden, weight, target, upstream):
+    """QuACK's training step on Hopper. It takes one upstream gradient for the sum of losses: here upstream is -1."""
+    from quack.linear_cross_entropy import scaled_exp_linear_cross_entropy  # noqa: PLC0415 (optional)
 
-    loss = LigerFusedLinearCrossEntropyFunction.apply(hidden, weight, target, None, None, -100, 0.0, 0.0, "none")
-    return -(loss[0] if isinstance(loss, tuple) else loss)
+    hidden, weight = (x.detach().requires_grad_() for x in (hidden, weight))
+    scaled_exp_linear_cross_entropy(hidden, weight, target, reduction="sum").backward()
+    return hidden.grad, weight.grad
 
 
 def cce(filter_eps):
@@ -119,6 +127,9 @@ PEERS = {
     "gemms": (gemms, lambda: torch.__version__ + ", CUDA " + torch.version.cuda),
     "liger-triton": (with_autograd(liger), lambda: importlib.metadata.version("liger-kernel")),
     "cce": (with_autograd(cce("high")), lambda: importlib.metadata.version("cut-cross-entropy")),
+    "liger-cutedsl": (with_autograd(liger_cutedsl), lambda: importlib.metadata.version("liger-kernel")),
+    "quack": (quack, lambda: importlib.metadata.version("quack-kernels")),
+    "rl-kernel": (with_autograd(rl_kernel), lambda: RL_KERNEL),
     "cce-exact": (with_autograd(cce(None)), lambda: importlib.metadata.version("cut-cross-entropy")),
 }
 
@@ -126,6 +137,11 @@ PEERS = {
 def relative_errors(theirs, ours) -> list[float]:
     """Relative L2 distance per gradient."""
     return [float((a.float() - b.float()).norm() / a.float().norm()) for a, b in zip(theirs, ours, strict=True)]
+
+
+def upstream_of(name: str, rows: int):
+    """d_logp: of the row's own, but for a peer that takes none."""
+    return torch.full((rows,), -1.0, device="cuda") if name == "quack" else torch.rand(rows, device="cuda") - 0.5
 
 
 def print_kernels(step: Isobit, timer: Timer) -> None:
@@ -144,12 +160,16 @@ def compare(name: str, text: str, samples: int, timer: Timer) -> None:
     function, version = PEERS[name]
     rows, width, vocab = (int(n) for n in text.split(","))
     hidden, weight, target = operands(rows, width, vocab)
-    data = (hidden, weight, target, torch.rand(rows, device="cuda") - 0.5)
+    data = (hidden, weight, target, upstream_of(name, rows))
     peaks = [peak_bytes(lambda f=f: f(*data)) for f in (isobit, function)]
     ours = Isobit(*data)
     calls = [ours, lambda: function(*data)]
     theirs = calls[1]()  # compiles and tunes
-    errors = None if theirs is None else relative_errors(theirs, ours())
+    errors = {}
+    if theirs is not None:
+        own, peers = gradient_errors(*data, ours(), theirs)
+        errors = {"relative_difference": relative_errors(theirs, ours()), "relative_error": own,
+                  "peer_relative_error": peers}  # fmt: skip
     del theirs
     line = {
         "op": "linear_logp_forward_backward",
@@ -163,7 +183,8 @@ def compare(name: str, text: str, samples: int, timer: Timer) -> None:
         "peer_version": version(),
         "peak_bytes": peaks[0],
         "peer_peak_bytes": peaks[1],
-        "relative_difference": errors,
+        "upstream": "-1" if name == "quack" else "per row",
+        **errors,
         "command": " ".join(["python bench/peers/linear_logp_backward.py", *sys.argv[1:]]),
     }
     print(json.dumps(line), flush=True)
