@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel_resources import ENTRY, FLAGS, ROOT, Kernel, parse
+from kernel_resources import ROOT, demangle
 
 PACKAGES = {
     "13.5": ["nvidia-cuda-nvcc==13.5.37", "nvidia-nvvm==13.5.37", "nvidia-cuda-crt==13.5.37",
@@ -34,10 +34,38 @@ PACKAGES = {
     "12.9": ["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-cccl-cu12==12.9.27"],
 }  # fmt: skip
 ARCHITECTURES = {"cuda": ("80", "90"), "sm80": ("80", "90"), "sm90": ("90a",)}  # by the folder of a .cu file
-DEVICE_FLAGS = [flag for flag in FLAGS if flag.startswith(("-std", "-f", "-prec", "-D"))]
+# The flags of cmake/arithmetic.cmake: other ones give other instructions.
+FLAGS = ["-std=c++20", "-DNDEBUG", "-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true"]
+NVCC_FLAGS = ["--expt-relaxed-constexpr", "-O3", "-Xptxas=-v", "-static-global-template-stub=false",
+              "-Werror=all-warnings"]  # fmt: skip
+# What ptxas -v says of a kernel.
+ENTRY = re.compile(r"Compiling entry function '([^']+)'")
+STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+USED = re.compile(r"Used (\d+) registers")
 # The C++ library that the run-time compiler lacks, from CUDA's own.
 SHIMS = {name: name for name in ("cstdint", "cstddef", "cmath", "type_traits", "initializer_list")}
 SHIMS |= {"stdint.h": "cstdint", "stddef.h": "cstddef"}
+
+
+class Kernel(NamedTuple):
+    name: str
+    registers: int
+    stack: int  # bytes
+    spills: int  # bytes that are stored and loaded
+
+
+def parse(log: str) -> list[Kernel]:
+    kernels, entry, stack = [], "", (0, 0, 0)
+    for line in log.splitlines():
+        if match := ENTRY.search(line):
+            entry = match[1]
+        elif match := STACK.search(line):
+            stack = tuple(int(n) for n in match.groups())
+        elif entry and (match := USED.search(line)):
+            kernels.append(Kernel(entry, int(match[1]), stack[0], stack[1] + stack[2]))
+            entry = ""
+    names = demangle([kernel.name for kernel in kernels]) if kernels else []
+    return [kernel._replace(name=name) for kernel, name in zip(kernels, names, strict=True)]
 
 
 class Job(NamedTuple):
@@ -81,10 +109,9 @@ class WholeFiles:
         """What the compiler said ("" and no file if it failed) and the PTX text."""
         kept = job.output(self.out, "kept")
         kept.mkdir(exist_ok=True)
-        command = [self.nvcc, "-c", f"-gencode=arch=compute_{job.arch},code=sm_{job.arch}", *FLAGS,
-                   "-static-global-template-stub=false", "-Werror=all-warnings", f"-I{ROOT}/include", f"-I{ROOT}/src",
-                   f"-I{self.build}/src", "--keep", f"--keep-dir={kept}", "-o", job.output(self.out, "o"),
-                   job.unit]  # fmt: skip
+        command = [self.nvcc, "-c", f"-gencode=arch=compute_{job.arch},code=sm_{job.arch}", *FLAGS, *NVCC_FLAGS,
+                   f"-I{ROOT}/include", f"-I{ROOT}/src", f"-I{self.build}/src", "--keep", f"--keep-dir={kept}", "-o",
+                   job.output(self.out, "o"), job.unit]  # fmt: skip
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(done.stderr)
@@ -116,7 +143,7 @@ class Headers:
             (shims / name).write_text(text)
         includes = [shims, toolkit / "cuda_cccl/include", toolkit / "cuda_runtime/include", ROOT / "include",
                     ROOT / "src", build / "src"]  # fmt: skip
-        self.options = [*DEVICE_FLAGS, "--device-as-default-execution-space", "-diag-suppress=1097",
+        self.options = [*FLAGS, "--device-as-default-execution-space", "-diag-suppress=1097",
                         *(f"-I{folder}" for folder in includes)]  # fmt: skip
 
     def text(self, program: ctypes.c_void_p, what: str) -> bytes:
@@ -151,7 +178,7 @@ class Headers:
         log = job.output(self.names, "log")
         if not log.exists():
             raise RuntimeError("13.x has not listed the kernels of this file yet")
-        symbols = [entry for entry, _ in ENTRY.findall(log.read_text())]
+        symbols = ENTRY.findall(log.read_text())
         headers = re.findall(r'#include "([^"]+\.cuh)"', job.unit.read_text())
         source = "".join(f'#include "{header}"\n' for header in headers)
         said, _ = self.compile(source, symbols, [f"-arch=sm_{job.arch}", "--ptxas-options=-v", *self.options])
@@ -199,7 +226,7 @@ def run_release(release: str, options: argparse.Namespace, records) -> int:
                 job.output(out, "log").write_text(said)
                 if options.ptx:
                     job.output(options.ptx, "ptx").write_bytes(ptx.read_bytes())
-            failures += ptx is None or not report(release, job, parse(said, {}), records)
+            failures += ptx is None or not report(release, job, parse(said), records)
     return failures
 
 
