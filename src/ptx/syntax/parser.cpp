@@ -1,5 +1,6 @@
 // Module level of the parser: directives, variables, function headers.
 #include <algorithm>
+#include <bit>
 #include <charconv>
 
 #include "ptx/syntax/body_parser.h"
@@ -34,6 +35,10 @@ uint64_t TokenStream::integer() {
 
 namespace {
 
+constexpr uint64_t kMaxAlignment = 65536;
+constexpr uint32_t kMaxParameterBytes = 32764;  // what a kernel of CUDA 12.1 and newer takes
+constexpr int kMaxBraces = 16;                  // one inside the other
+
 void append_element(TokenStream& in, Type type, std::vector<uint8_t>& bytes) {
   const Token& token = in.peek();
   uint64_t value = 0;
@@ -48,10 +53,11 @@ void append_element(TokenStream& in, Type type, std::vector<uint8_t>& bytes) {
   for (int i = 0; i < bytes_of(type); ++i) bytes.push_back(static_cast<uint8_t>(value >> (8 * i)));
 }
 
-void append_initialiser(TokenStream& in, Type type, std::vector<uint8_t>& bytes) {
+void append_initialiser(TokenStream& in, Type type, std::vector<uint8_t>& bytes, int braces = 0) {
   if (!in.accept("{")) return append_element(in, type, bytes);
+  if (braces == kMaxBraces) in.fail("more than " + std::to_string(kMaxBraces) + " braces in an initialiser");
   while (!in.accept("}")) {
-    append_initialiser(in, type, bytes);
+    append_initialiser(in, type, bytes, braces + 1);
     if (!in.accept(",") && !in.is("}")) in.fail("expected ',' or '}' in an initialiser");
   }
 }
@@ -80,12 +86,20 @@ void parse_launch_bounds(TokenStream& in, uint32_t (&out)[3]) {
   } while (in.accept(","));
 }
 
+// Of an .align, or of a type in its place.
+uint32_t checked_alignment(const TokenStream& in, uint64_t alignment) {
+  if (alignment > 0 && alignment <= kMaxAlignment && std::has_single_bit(alignment)) {
+    return static_cast<uint32_t>(alignment);
+  }
+  in.fail("expected an alignment that is a power of two up to " + std::to_string(kMaxAlignment));
+}
+
 void parse_parameters(TokenStream& in, FunctionSyntax& f) {
   if (!in.accept("(")) return;
   while (!in.accept(")")) {
     if (!in.accept_modifier("param")) in.fail("expected .param");
-    uint32_t alignment = 0;
-    if (in.accept_modifier("align")) alignment = static_cast<uint32_t>(in.integer());
+    uint64_t alignment = 0;
+    if (in.accept_modifier("align")) alignment = checked_alignment(in, in.integer());
     const Token type_token = in.expect(TokenKind::kModifier, "a type");
     const auto type = parse_type(type_token.text);
     if (!type) in.fail("unknown type ." + std::string(type_token.text));
@@ -95,13 +109,16 @@ void parse_parameters(TokenStream& in, FunctionSyntax& f) {
     Parameter p;
     p.name = in.expect(TokenKind::kWord, "a parameter name").text;
     p.bytes = static_cast<uint32_t>(bytes_of(*type));
-    if (alignment == 0) alignment = p.bytes;
+    if (alignment == 0) alignment = checked_alignment(in, p.bytes);
     if (in.accept("[")) {
-      p.bytes *= static_cast<uint32_t>(in.integer());
+      p.bytes *= static_cast<uint32_t>(std::min<uint64_t>(in.integer(), kMaxParameterBytes + 1));
       in.expect("]");
     }
-    p.offset = (f.parameter_bytes + alignment - 1) / alignment * alignment;
+    p.offset = static_cast<uint32_t>((f.parameter_bytes + alignment - 1) / alignment * alignment);
     f.parameter_bytes = p.offset + p.bytes;
+    if (f.parameter_bytes > kMaxParameterBytes) {
+      in.fail("expected at most " + std::to_string(kMaxParameterBytes) + " bytes of parameters");
+    }
     f.parameters.push_back(std::move(p));
     if (!in.accept(",") && !in.is(")")) in.fail("expected ',' or ')' after a parameter");
   }
@@ -151,7 +168,7 @@ Variable parse_variable(TokenStream& in, bool external) {
   while (in.peek().kind == TokenKind::kModifier) {
     const Token t = in.next();
     if (t.text == "align") {
-      v.alignment = static_cast<uint32_t>(in.integer());
+      v.alignment = checked_alignment(in, in.integer());
       continue;
     }
     type = parse_type(t.text);
@@ -159,7 +176,7 @@ Variable parse_variable(TokenStream& in, bool external) {
     element = static_cast<uint64_t>(bytes_of(*type));
   }
   if (!type) in.fail("variable without a type");
-  v.alignment = std::max<uint32_t>(v.alignment, static_cast<uint32_t>(element));
+  v.alignment = checked_alignment(in, std::max<uint64_t>(v.alignment, element));
   v.name = in.expect(TokenKind::kWord, "a variable name").text;
   v.bytes = element;
   while (in.accept("[")) {

@@ -74,6 +74,21 @@ TEST(Parser, ModuleErrorsNameTheLine) {
   EXPECT_NE(parse_error(".visible .entry k() { a: a: ret; }").message.find("defined twice"), std::string::npos);
 }
 
+// Each was a division by zero, a wrapped size or an exhausted stack.
+TEST(Parser, SizesAndAlignmentsThatNoKernelHas) {
+  const auto message = [](const std::string& line) {
+    return parse_error(".version 8.5\n.target sm_90\n.address_size 64\n" + line + "\n").message;
+  };
+  const std::string alignment = "expected an alignment that is a power of two";
+  EXPECT_EQ(message(".entry k(.param .pred p) { ret; }").rfind(alignment, 0), 0u);
+  EXPECT_EQ(message(".entry k(.param .align 0 .b8 p[4]) { ret; }").rfind(alignment, 0), 0u);
+  EXPECT_EQ(message(".shared .align 24 .b8 s[4];").rfind(alignment, 0), 0u);
+  EXPECT_EQ(message(".shared .align 4294967296 .b8 s[4];").rfind(alignment, 0), 0u);
+  EXPECT_EQ(message(".entry k(.param .align 8 .b64 p[2305843009213693952]) { ret; }"),
+            "expected at most 32764 bytes of parameters");
+  EXPECT_EQ(message(".global .b32 x[1] = " + std::string(100000, '{')), "more than 16 braces in an initialiser");
+}
+
 TEST(Parser, ScopesHideRegistersAndLabels) {
   const Words out = evaluate(R"(
     { .reg .b32 t; .reg .pred q; mov.b32 t, 7; setp.eq.s32 q, t, 7; @q bra DONE; mov.b32 %r10, 1;
