@@ -45,12 +45,7 @@ Status with_kernel(const Params& params, const Then& then) {
 
 Status check_workspace(const Params& params, const Kernel<Params>& kernel) {
   const WorkspaceBytes needed = params.rows == 0 ? WorkspaceBytes{} : kernel.workspace(params);
-  if (params.workspace_bytes < needed.minimum) {
-    return fail(ISOBIT_WORKSPACE_TOO_SMALL, "workspace_bytes: expected %zu or more (recommended %zu), got %zu",
-                needed.minimum, needed.recommended, params.workspace_bytes);
-  }
-  if (needed.minimum > 0 && params.workspace == nullptr) return refuse("workspace", "a pointer", "null");
-  return Status();
+  return isobit::check_workspace(needed, params.workspace, params.workspace_bytes, kWorkspaceAlignment);
 }
 
 isobit_status launch(const Params& params, void* stream) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "core/test/device_arena.h"
 #include "ops/geglu/cuda/launch.h"
 #include "ops/geglu/test/problem.h"
 
@@ -16,28 +17,7 @@ constexpr isobit_dtype kDtypes[] = {ISOBIT_BF16, ISOBIT_FP16, ISOBIT_FP32};
 constexpr isobit_gelu kGelus[] = {ISOBIT_GELU_TANH, ISOBIT_GELU_ERF};
 constexpr Device kDevice = {ISOBIT_CUDA, 0};
 
-// A copy of an arena in device memory, between two guards.
-class DeviceArena {
- public:
-  explicit DeviceArena(const Problem& problem) : size_(problem.arena.size()) {
-    EXPECT_EQ(cudaMalloc(&data_, size_), cudaSuccess);
-    upload(problem);
-  }
-  ~DeviceArena() { cudaFree(data_); }
-  DeviceArena(const DeviceArena&) = delete;
-  DeviceArena& operator=(const DeviceArena&) = delete;
-  void* data() const { return data_; }
-  void upload(const Problem& problem) {
-    EXPECT_EQ(cudaMemcpy(data_, problem.arena.data(), size_, cudaMemcpyHostToDevice), cudaSuccess);
-  }
-  void download(Problem* problem) const {
-    EXPECT_EQ(cudaMemcpy(problem->arena.data(), data_, size_, cudaMemcpyDeviceToHost), cudaSuccess);
-  }
-
- private:
-  void* data_ = nullptr;
-  size_t size_;
-};
+using isobit::test::DeviceArena;
 
 struct Options {
   isobit_gelu gelu = ISOBIT_GELU_TANH;
@@ -78,20 +58,20 @@ Arenas run_cpu(Problem problem, const Options& options) {
 Arenas run_gpu(Problem problem, const Options& options) {
   Arenas arenas;
   problem.reset();
-  DeviceArena device(problem);
+  DeviceArena device(problem.arena);
   isobit_geglu_forward_args forward = problem.forward(device.data(), kDevice, options.gelu);
   apply(options, &forward);
   EXPECT_EQ(isobit_geglu_forward(&forward, options.stream), ISOBIT_OK) << isobit_last_error();
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  device.download(&problem);
+  device.download(&problem.arena);
   arenas.forward = problem.arena;
   problem.reset();
-  device.upload(problem);
+  device.upload(problem.arena);
   isobit_geglu_backward_args backward = problem.backward(device.data(), kDevice, options.gelu);
   apply(options, &backward);
   EXPECT_EQ(isobit_geglu_backward(&backward, options.stream), ISOBIT_OK) << isobit_last_error();
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  device.download(&problem);
+  device.download(&problem.arena);
   arenas.backward = problem.arena;
   return arenas;
 }
@@ -182,13 +162,13 @@ TEST(GegluGpu, EveryTileGivesTheSameBytes) {
   for (const int32_t columns : {256, 512, 1024, 2048, 4096}) {
     for (const int32_t warps : {4, 8}) {
       problem.reset();
-      DeviceArena device(problem);
+      DeviceArena device(problem.arena);
       const isobit_geglu_backward_args args = problem.backward(device.data(), kDevice, ISOBIT_GELU_TANH);
       Params params;
       ASSERT_TRUE(check(&args, &params).ok());
       ASSERT_TRUE(cuda::launch_tile(params, {columns, warps}, nullptr).ok()) << isobit_last_error();
       ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-      device.download(&problem);
+      device.download(&problem.arena);
       EXPECT_TRUE(problem.arena == wanted.backward) << columns << " columns, " << warps << " warps";
     }
   }
@@ -196,17 +176,17 @@ TEST(GegluGpu, EveryTileGivesTheSameBytes) {
 
 TEST(GegluGpu, BatchAndPositionDoNotMatter) {
   Problem batch(ISOBIT_BF16, {.rows = 512, .columns = 4097}, Values::kNormal);
-  DeviceArena device(batch);
+  DeviceArena device(batch.arena);
   isobit_geglu_forward_args args = batch.forward(device.data(), kDevice, ISOBIT_GELU_ERF);
   ASSERT_EQ(isobit_geglu_forward(&args, nullptr), ISOBIT_OK);
-  device.download(&batch);
+  device.download(&batch.arena);
   const std::vector<uint32_t> all = batch.out();
   for (const int64_t row : {0, 1, 127, 511}) {
     isobit_geglu_forward_args one = args;
     for (isobit_tensor* t : {&one.gate, &one.up, &one.out}) t->shape[0] = 1;
     for (isobit_tensor* t : {&one.gate, &one.up}) t->data = static_cast<uint16_t*>(t->data) + row * t->stride[0];
     ASSERT_EQ(isobit_geglu_forward(&one, nullptr), ISOBIT_OK);
-    device.download(&batch);
+    device.download(&batch.arena);
     const std::vector<uint32_t> alone = batch.out();
     const auto at = static_cast<std::ptrdiff_t>(row * 4097);
     EXPECT_TRUE(std::equal(alone.begin(), alone.begin() + 4097, all.begin() + at)) << row;
@@ -224,7 +204,7 @@ TEST(GegluGpu, StreamsAndGraphs) {
 
   // Captured on the first call of its kind (erf, fp32, row), replayed with other inputs.
   Problem other(ISOBIT_FP32, {.rows = 17, .columns = 2051}, Values::kNormal, 6);
-  DeviceArena device(other);
+  DeviceArena device(other.arena);
   const Options options = {.gelu = ISOBIT_GELU_ERF, .kernel = "row", .stream = stream};
   isobit_geglu_forward_args args = other.forward(device.data(), kDevice, options.gelu);
   apply(options, &args);
@@ -236,11 +216,11 @@ TEST(GegluGpu, StreamsAndGraphs) {
   ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
   for (const uint64_t seed : {7u, 8u}) {
     Problem replayed(ISOBIT_FP32, {.rows = 17, .columns = 2051}, Values::kNormal, seed);
-    device.upload(replayed);
+    device.upload(replayed.arena);
     ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
     ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
     const Arenas expected = run_cpu(replayed, {.gelu = options.gelu});
-    device.download(&replayed);
+    device.download(&replayed.arena);
     EXPECT_TRUE(replayed.arena == expected.forward) << seed;
   }
   cudaGraphExecDestroy(executable);
@@ -257,7 +237,7 @@ TEST(GegluGpu, TheCallersDeviceStays) {
   const Arenas wanted = run_cpu(problem, {});
   problem.reset();
   ASSERT_EQ(cudaSetDevice(last.id), cudaSuccess);
-  DeviceArena device(problem);
+  DeviceArena device(problem.arena);
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   const isobit_geglu_forward_args args = problem.forward(device.data(), last, ISOBIT_GELU_TANH);
   ASSERT_EQ(isobit_geglu_forward(&args, nullptr), ISOBIT_OK) << isobit_last_error();
@@ -267,7 +247,7 @@ TEST(GegluGpu, TheCallersDeviceStays) {
   ASSERT_EQ(cudaSetDevice(last.id), cudaSuccess);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
-  device.download(&problem);
+  device.download(&problem.arena);
   EXPECT_TRUE(problem.arena == wanted.forward);
 }
 

@@ -120,6 +120,8 @@ TEST_P(GegluInterpreter, EveryBf16Value) {
   EXPECT_TRUE(got.arena == wanted.arena);
 }
 
+TEST(GegluInterpreterTexts, ThereIsAnArchitectureToRun) { EXPECT_FALSE(architectures().empty()); }
+
 INSTANTIATE_TEST_SUITE_P(Architectures, GegluInterpreter, testing::ValuesIn(architectures()),
                          [](const auto& instance) { return "sm" + std::to_string(instance.param); });
 
