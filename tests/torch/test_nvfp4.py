@@ -96,6 +96,21 @@ def test_opcheck_and_compile(device):
             assert same_bits(compiled(z), mlp(z))
 
 
+@pytest.mark.parametrize("size", [0.0, 1e-40, 1e-37])
+def test_weights_of_zeros_or_subnormals_have_a_global_scale(device, size):
+    weights = [torch.full(shape, size, device=device) for shape in ((32, 64), (32, 64), (64, 32))]
+    mlp = it.Nvfp4Mlp.from_weights(*weights, gelu="tanh", input_amax=1.0, hidden_amax=1.0)
+    assert mlp(torch.ones(2, 64, device=device)).abs().max() < 1e-30
+
+
+@pytest.mark.parametrize("name", ["input_amax", "hidden_amax"])
+def test_a_calibration_that_saw_nothing_is_refused(device, name):
+    _, weights = mlp_and_weights(device)
+    for wrong in (0.0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match=f"{name}: expected a positive finite number"):
+            it.Nvfp4Mlp.from_weights(*weights, gelu="tanh", **{"input_amax": 1.0, "hidden_amax": 1.0, name: wrong})
+
+
 def test_a_state_dict_holds_the_global_scales(device):
     mlp, weights = mlp_and_weights(device)
     other = it.Nvfp4Mlp.from_weights(*weights, gelu="tanh", input_amax=1.0, hidden_amax=2.0)

@@ -20,9 +20,16 @@ def tile_scales(scales: torch.Tensor) -> torch.Tensor:
 
 
 def _amax_scale(tensor: torch.Tensor) -> float:
-    """The encode scale of a tensor; 1 for a tensor of zeros."""
+    """The encode scale of a tensor; 1 for a tensor of zeros, or of numbers so small that float32 has none for them."""
     largest = float(tensor.detach().abs().max())
-    return _ENCODE / largest if largest > 0 else 1.0
+    return _ENCODE / largest if largest > _ENCODE / torch.finfo(torch.float32).max else 1.0
+
+
+def _calibrated(name: str, amax: float) -> float:
+    """The encode scale of a largest value that calibration has seen."""
+    if not 0 < amax < float("inf"):
+        raise ValueError(f"{name}: expected a positive finite number, got {amax}")
+    return _ENCODE / amax
 
 
 class Nvfp4Mlp(torch.nn.Module):
@@ -74,8 +81,8 @@ class Nvfp4Mlp(torch.nn.Module):
             Matrix(codes, tile_scales(blocks)),
             nvfp4_quantize(down, global_scale=scales["down"]),
             gelu=gelu,
-            input_scale=_ENCODE / input_amax,
-            hidden_scale=_ENCODE / hidden_amax,
+            input_scale=_calibrated("input_amax", input_amax),
+            hidden_scale=_calibrated("hidden_amax", hidden_amax),
             gate_scale=1 / scales["gate"],
             up_scale=1 / scales["up"],
             down_scale=1 / scales["down"],
