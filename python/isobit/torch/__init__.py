@@ -11,10 +11,12 @@ from ._geglu_functions import geglu, geglu_packed
 from ._nvfp4 import Matrix as Nvfp4Matrix
 from ._nvfp4 import nvfp4_geglu, nvfp4_linear, nvfp4_quantize
 from ._nvfp4_mlp import Nvfp4Mlp, nvfp4_mlp
+from ._packed import PackedMlps
 
 __all__ = [
     "Nvfp4Matrix",
     "Nvfp4Mlp",
+    "PackedMlps",
     "geglu",
     "geglu_packed",
     "linear_logp",

@@ -40,8 +40,10 @@ class Nvfp4Mlp(torch.nn.Module):
     """
 
     def __init__(self, gate_up: Matrix, down: Matrix, *, gelu: str, input_scale: float, hidden_scale: float,
-                 gate_scale: float, up_scale: float, down_scale: float):  # fmt: skip
-        """The packed weights, and the global scales: input and hidden encode, the other three decode."""
+                 gate_scale: float, up_scale: float, down_scale: float,
+                 input_factors: torch.Tensor | None = None):  # fmt: skip
+        """The packed weights, and the global scales: input and hidden encode, the other three decode. input_factors,
+        float32 [K]: x is multiplied by them first (the pre-scale of `isobit pack`)."""
         super().__init__()
         self.gelu = gelu
         self.layouts = gate_up.layout, down.layout
@@ -51,6 +53,7 @@ class Nvfp4Mlp(torch.nn.Module):
         for name, tensor in zip(("gate_up_codes", "gate_up_scales", "down_codes", "down_scales"),
                                 (*gate_up[:2], *down[:2])):  # fmt: skip
             self.register_buffer(name, tensor)
+        self.register_buffer("input_factors", input_factors)
 
     def get_extra_state(self) -> torch.Tensor:
         """What a state dict holds besides the packed weights: the form of GELU and the global scales, float64 [6]."""
@@ -77,16 +80,24 @@ class Nvfp4Mlp(torch.nn.Module):
         halves = [nvfp4_quantize(w, global_scale=scales[n], layout="linear") for n, w in (("gate", gate), ("up", up))]
         codes = torch.stack([half.codes for half in halves], 1).flatten(0, 1)
         blocks = torch.stack([half.scales for half in halves], 1).flatten(0, 1)
-        return cls(
+        return cls.from_packed(
             Matrix(codes, tile_scales(blocks)),
             nvfp4_quantize(down, global_scale=scales["down"]),
             gelu=gelu,
-            input_scale=_calibrated("input_amax", input_amax),
-            hidden_scale=_calibrated("hidden_amax", hidden_amax),
+            input_amax=input_amax,
+            hidden_amax=hidden_amax,
             gate_scale=1 / scales["gate"],
             up_scale=1 / scales["up"],
             down_scale=1 / scales["down"],
         )
+
+    @classmethod
+    def from_packed(cls, gate_up: Matrix, down: Matrix, *, input_amax: float, hidden_amax: float,
+                    **options) -> Nvfp4Mlp:  # fmt: skip
+        """From packed weights and the largest absolute values of calibration; other arguments as those of the class."""
+        scales = {"input_scale": _calibrated("input_amax", input_amax),
+                  "hidden_scale": _calibrated("hidden_amax", hidden_amax)}  # fmt: skip
+        return cls(gate_up, down, **scales, **options)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x [..., K] bfloat16, float16 or float32 -> [..., N], bfloat16, or float32 for float32."""
@@ -95,6 +106,8 @@ class Nvfp4Mlp(torch.nn.Module):
         gate_up = Matrix(self.gate_up_codes, self.gate_up_scales, self.layouts[0])
         down = Matrix(self.down_codes, self.down_scales, self.layouts[1])
         rows = x.reshape(-1, x.shape[-1])
+        if self.input_factors is not None:
+            rows = rows * self.input_factors
         packed = nvfp4_quantize(rows, global_scale=self.input_scale)
         hidden = nvfp4_geglu(packed, gate_up, gelu=self.gelu, **self.scales)
         dtype = torch.float32 if x.dtype == torch.float32 else torch.bfloat16
