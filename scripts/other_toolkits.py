@@ -118,10 +118,15 @@ class WholeFiles:
         return done.stderr + done.stdout, next(kept.glob("*.ptx"))
 
 
-def full_name(symbol: str) -> str:
-    """A kernel's name and template arguments, as C++ writes them, from its symbol."""
+def signature(symbol: str) -> str:
+    """A kernel as C++ writes it. The run-time compiler's int64_t is long long, nvcc's on Linux long."""
     text = subprocess.run(["c++filt", symbol], capture_output=True, text=True, check=True).stdout.strip()
-    depth = 0
+    return text.replace("long long", "long")
+
+
+def full_name(symbol: str) -> str:
+    """The name and template arguments alone."""
+    text, depth = signature(symbol), 0
     for at, letter in enumerate(text):
         depth += (letter == "<") - (letter == ">")
         if letter == "(" and depth == 0:
@@ -154,7 +159,7 @@ class Headers:
         return data.value
 
     def compile(self, source: str, symbols: list[str], options: list[str]) -> tuple[str, bytes]:
-        """The log and the PTX text. Every kernel must come out under its own symbol."""
+        """The log and the PTX text, where every kernel has the symbol that nvcc gives it."""
         nvrtc, program = self.library, ctypes.c_void_p()
         nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"unit.cu", 0, None, None)
         names = [full_name(symbol).encode() for symbol in symbols]
@@ -165,12 +170,15 @@ class Headers:
         log = self.text(program, "ProgramLog").decode()
         if result != 0:
             raise RuntimeError(log)
-        lowered = ctypes.c_char_p()
+        lowered, ptx = ctypes.c_char_p(), self.text(program, "PTX")
         for name, symbol in zip(names, symbols, strict=True):
             nvrtc.nvrtcGetLoweredName(program, name, ctypes.byref(lowered))
-            if lowered.value.decode() != symbol:
+            if signature(lowered.value.decode()) != signature(symbol):
                 raise RuntimeError(f"{name.decode()}: expected symbol {symbol}, got {lowered.value.decode()}")
-        ptx = self.text(program, "PTX")
+            ptx = ptx.replace(lowered.value, symbol.encode())
+        # --device-as-default-execution-space makes device variables of the host's strings. No kernel reads them, and
+        # the interpreter does not know pointers to variables.
+        ptx = re.sub(rb"(?m)^\.global .*= generic\(\$str.*\n", b"", ptx)
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
         return log, ptx
 
