@@ -24,4 +24,17 @@ constexpr bool has_code_for(int capability, std::initializer_list<int> built) {
   return false;
 }
 
+// Whether one of the numbers of a row's architectures, "90a" or "100f, 103a", is among them.
+inline bool names_any(const char* architectures, std::initializer_list<int> built) {
+  for (const char* at = architectures; *at != '\0';) {
+    int number = 0;
+    for (; *at >= '0' && *at <= '9'; ++at) number = number * 10 + (*at - '0');
+    for (const int of : built) {
+      if (of == number) return true;
+    }
+    if (*at != '\0') ++at;
+  }
+  return false;
+}
+
 }  // namespace isobit

@@ -42,6 +42,14 @@ TEST(KernelRow, ABuildWithoutCodeForTheDeviceIsARefusal) {
   }
 }
 
+TEST(KernelRow, IsBuiltIfOneOfItsArchitecturesIs) {
+  EXPECT_TRUE(names_any("90a", {90}));
+  EXPECT_TRUE(names_any("100f, 103a, 110a, 110f", {80, 110}));
+  EXPECT_FALSE(names_any("80, 86, 89, 100, 103, 110, 120, 121", {90}));
+  EXPECT_FALSE(names_any("100f", {10, 1000}));
+  EXPECT_FALSE(names_any("90", {}));
+}
+
 TEST(KernelRow, MachineCodeRunsOnLaterDevicesOfItsMajorVersion) {
   EXPECT_TRUE(has_code_for(86, {80, 90}));
   EXPECT_TRUE(has_code_for(121, {120}));
