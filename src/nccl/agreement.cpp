@@ -79,6 +79,18 @@ Status describe_as(Status status, const isobit_linear_logp_args* args, Agreement
   return status;
 }
 
+// One field of all ranks' records.
+Status check_equal(const Agreement* all, int ranks, int field) {
+  const int64_t first = all[0].field[field];
+  for (int i = 1; i < ranks; ++i) {
+    const int64_t other = all[i].field[field];
+    if (other == first) continue;
+    return refuse(kNames[field], "the same on every rank", "%lld on rank 0 and %lld on rank %d", number(first),
+                  number(other), i);
+  }
+  return Status();
+}
+
 }  // namespace
 
 Status passed_on(isobit_status status) {
@@ -132,17 +144,14 @@ isobit_linear_logp_backward_args args_of(const Agreement& rank, const isobit_lin
 }
 
 Status check_agreement(const Agreement* all, int ranks, const isobit_linear_logp_args& args) {
+  if (Status s = check_equal(all, ranks, Agreement::kVersion); !s.ok()) return s;
   for (int i = 0; i < ranks; ++i) {
     if (all[i].refusal == ISOBIT_OK) continue;
     return fail(static_cast<isobit_status>(all[i].refusal), "rank %d: its own arguments were refused (%s)", i,
                 isobit_status_string(static_cast<isobit_status>(all[i].refusal)));
   }
   for (int f = 0; f < Agreement::kFields; ++f) {
-    for (int i = 1; i < ranks; ++i) {
-      if (all[i].field[f] == all[0].field[f]) continue;
-      return refuse(kNames[f], "the same on every rank", "%lld on rank 0 and %lld on rank %d", number(all[0].field[f]),
-                    number(all[i].field[f]), i);
-    }
+    if (Status s = check_equal(all, ranks, f); !s.ok()) return s;
   }
   // A merge of no rows does nothing but check that the ranges partition the vocabulary.
   isobit_linear_logp_args none = args;

@@ -1,6 +1,7 @@
 // What the ranks of a group tell each other about their calls, and what must be equal.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/status.h"
@@ -10,11 +11,13 @@ namespace isobit::nccl {
 
 inline constexpr int kMaxRanks = 128;
 
-// One rank's record. Plain bytes: it travels as it is.
+// One rank's record. Plain bytes: it travels as it is. Its size and the place of the version stay the same in every
+// version of isobit, so that libraries of two versions tell each other so and misread nothing.
 struct Agreement {
+  static constexpr int kWords = 64;
   // Must be equal on all ranks, in the order in which a disagreement is looked for.
   enum Field : int32_t {
-    kVersion,
+    kVersion,  // the record's first word; where it differs, no other word has a meaning
     kContract,
     kCapability,
     kRows,
@@ -39,7 +42,9 @@ struct Agreement {
   int64_t first_id;
   int64_t count;    // ids of the rank that exist
   int64_t refusal;  // status of the rank's own check, ISOBIT_OK if it has nothing against its arguments
+  int64_t unused[kWords - kFields - 3];
 };
+static_assert(sizeof(Agreement) == 8 * Agreement::kWords && offsetof(Agreement, field) == 0);
 
 // Reads a rank's arguments; its own refusal stands in the record as well as in the status.
 Status describe(const isobit_linear_logp_args* args, Agreement* mine);

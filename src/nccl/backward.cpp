@@ -102,16 +102,13 @@ Status Plan::gather_rows(const Transport& transport, char* d_hidden, void* strea
 
 Status Group::create_training(std::unique_ptr<Transport> transport, const Args* args, int32_t timeout_ms,
                               std::unique_ptr<Group>* out) {
-  if (Status s = check_creation(*transport, timeout_ms); !s.ok()) return s;
-  auto group = std::make_unique<Group>();
-  group->transport_ = std::move(transport);
-  Agreement mine;
-  const Status own = describe_training(args, &mine);
-  const isobit_tensor hidden = own.ok() ? args->forward.hidden : isobit_tensor{};
-  if (Status s = group->agree(own, &mine, hidden, timeout_ms); !s.ok()) return s;
-  const isobit_linear_logp_args forward = training_forward(*args);
-  if (Status s = check_agreement(group->ranks_, group->transport_->ranks(), forward); !s.ok()) return s;
-  if (Status s = group->set_slot_bytes(forward); !s.ok()) return s;
+  const auto describe_call = [args](Agreement* mine, isobit_linear_logp_args* forward) {
+    Status own = describe_training(args, mine);
+    if (own.ok()) *forward = training_forward(*args);
+    return own;
+  };
+  std::unique_ptr<Group> group;
+  if (Status s = begin(std::move(transport), describe_call, timeout_ms, &group); !s.ok()) return s;
   if (present(args->d_hidden)) {
     if (Status s = group->set_nodes(*args); !s.ok()) return s;
     char ready[kMaxRanks] = {};

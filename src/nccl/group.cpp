@@ -3,12 +3,15 @@
 #include <algorithm>
 
 namespace isobit::nccl {
+namespace {
 
 Status check_creation(const Transport& transport, int32_t timeout_ms) {
   if (timeout_ms <= 0) return refuse("timeout_ms", "timeout_ms > 0", "%d", timeout_ms);
   if (transport.ranks() <= kMaxRanks) return Status();
   return refuse("communicator", "at most 128 ranks", "%d", transport.ranks());
 }
+
+}  // namespace
 
 Status check_workspace(const isobit_linear_logp_args& args, size_t minimum) {
   if (args.workspace_bytes < minimum) {
@@ -29,18 +32,29 @@ Status Group::agree(Status own, Agreement* mine, const isobit_tensor& hidden, in
   return own.ok() ? own : fail(own.code(), "%s", reason);
 }
 
-Status Group::create(std::unique_ptr<Transport> transport, const isobit_linear_logp_args* args, int32_t timeout_ms,
-                     std::unique_ptr<Group>* out) {
+Status Group::begin(std::unique_ptr<Transport> transport, const Describe& describe, int32_t timeout_ms,
+                    std::unique_ptr<Group>* out) {
   if (Status s = check_creation(*transport, timeout_ms); !s.ok()) return s;
   auto group = std::make_unique<Group>();
   group->transport_ = std::move(transport);
   Agreement mine;
-  const Status own = describe(args, &mine);
-  if (Status s = group->agree(own, &mine, own.ok() ? args->hidden : isobit_tensor{}, timeout_ms); !s.ok()) return s;
-  if (Status s = check_agreement(group->ranks_, group->transport_->ranks(), *args); !s.ok()) return s;
-  if (Status s = group->set_slot_bytes(*args); !s.ok()) return s;
+  isobit_linear_logp_args forward = ISOBIT_LINEAR_LOGP_ARGS_INIT;
+  const Status own = describe(&mine, &forward);
+  if (Status s = group->agree(own, &mine, forward.hidden, timeout_ms); !s.ok()) return s;
+  if (Status s = check_agreement(group->ranks_, group->transport_->ranks(), forward); !s.ok()) return s;
+  if (Status s = group->set_slot_bytes(forward); !s.ok()) return s;
   *out = std::move(group);
   return Status();
+}
+
+Status Group::create(std::unique_ptr<Transport> transport, const isobit_linear_logp_args* args, int32_t timeout_ms,
+                     std::unique_ptr<Group>* out) {
+  const auto describe_call = [args](Agreement* mine, isobit_linear_logp_args* forward) {
+    Status own = describe(args, mine);
+    if (own.ok()) *forward = *args;
+    return own;
+  };
+  return begin(std::move(transport), describe_call, timeout_ms, out);
 }
 
 Status Group::set_slot_bytes(const isobit_linear_logp_args& args) {

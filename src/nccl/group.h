@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "nccl/agreement.h"
@@ -31,6 +32,11 @@ class Group {
   Status backward(const isobit_linear_logp_backward_args* args, void* stream) const;
 
  private:
+  // Reads a rank's arguments: its record, and the forward call on which its states depend. What it has against them.
+  using Describe = std::function<Status(Agreement* mine, isobit_linear_logp_args* forward)>;
+  // What every creation begins with: the exchange, its verdict, and the size of the states.
+  static Status begin(std::unique_ptr<Transport> transport, const Describe& describe, int32_t timeout_ms,
+                      std::unique_ptr<Group>* out);
   // own: what the rank has against its arguments.
   Status agree(Status own, Agreement* mine, const isobit_tensor& hidden, int32_t timeout_ms);
   Status check_call(const isobit_linear_logp_args* args) const;
@@ -51,7 +57,6 @@ class Group {
   int64_t nodes_[kMaxRanks] = {};  // nodes of the segment tree in a rank's part of d_hidden
 };
 
-Status check_creation(const Transport& transport, int32_t timeout_ms);
 Status check_workspace(const isobit_linear_logp_args& args, size_t minimum);
 
 }  // namespace isobit::nccl

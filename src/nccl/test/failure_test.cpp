@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstring>
 
 #include "nccl/test/memory_transport.h"
 #include "ops/linear_logp/test/problem.h"
@@ -106,6 +107,24 @@ void expect_refusal(const std::string& message, const Change& change) {
         answers[static_cast<size_t>(other)].message,
         "rank 1: its own arguments were refused (" + std::string(isobit_status_string(ISOBIT_INVALID_ARGUMENT)) + ")");
   }
+}
+
+// A library of another version may have refused, and may mean something else by every word but the first.
+TEST(NcclGroupFailures, RecordsOfAnotherVersionAreNotRead) {
+  Ranks ranks;
+  std::vector<Agreement> all(kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const isobit_linear_logp_args args = ranks.args(rank);
+    ASSERT_TRUE(describe(&args, &all[rank]).ok()) << last_error();
+  }
+  const isobit_linear_logp_args args = ranks.args(0);
+  EXPECT_TRUE(check_agreement(all.data(), kRanks, args).ok()) << last_error();
+  std::memset(&all[2], 0x5A, sizeof all[2]);
+  all[2].field[Agreement::kVersion] = isobit_version() + 1;
+  EXPECT_EQ(check_agreement(all.data(), kRanks, args).code(), ISOBIT_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(last_error()), "version of isobit: expected the same on every rank, got " +
+                                           std::to_string(isobit_version()) + " on rank 0 and " +
+                                           std::to_string(isobit_version() + 1) + " on rank 2");
 }
 
 TEST(NcclGroupFailures, ARankWhoseOwnArgumentsAreRefusedTellsTheOthers) {
