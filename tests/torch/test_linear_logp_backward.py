@@ -5,6 +5,7 @@ import torch
 from conftest import needs_cuda, same_bits
 from torch.utils.checkpoint import checkpoint
 
+import isobit
 import isobit.torch as it
 
 WANT = ("logp", "lse", "entropy")
@@ -223,3 +224,32 @@ def test_a_record_that_is_too_small_is_refused(device):
     for wrong in (saved[:-1], saved.view(torch.float32), saved[::2]):
         with pytest.raises(ValueError, match="saved: expected"):
             torch.ops.isobit.linear_logp_backward(*upstream, *options, wrong, True, True, False)
+
+
+def test_a_limit_of_the_workspace_changes_no_bit(device):
+    hidden, weight, target = make(device, rows=40)
+
+    def score():
+        found = it.linear_logp(hidden, weight, target, want=("logp", "entropy"))
+        return found.logp, found.entropy
+
+    def train():
+        a, w = leaves(hidden, weight)
+        it.linear_logp(a, w, target).logp.sum().backward()
+        return a.grad, w.grad
+
+    expected = (*score(), *train())
+    try:
+        it.set_workspace_limit(0)
+        least = []
+        for call in (score, train):
+            with pytest.raises(isobit.Error, match="workspace_bytes: expected") as refused:
+                call()
+            least.append(int(str(refused.value).split("expected ")[1].split()[0]))
+        it.set_workspace_limit(max(least))
+        for one, other in zip(expected, (*score(), *train()), strict=True):
+            assert same_bits(one, other)
+    finally:
+        it.set_workspace_limit(None)
+    with pytest.raises(ValueError, match="limit: expected"):
+        it.set_workspace_limit(-1)

@@ -6,6 +6,7 @@ device, on the stream that is current there, with memory out of PyTorch's alloca
 captured in a CUDA graph. ROCm builds of PyTorch get the CPU backend only.
 """
 
+from ._call import set_workspace_limit
 from ._functions import linear_logp, linear_logp_validate
 from ._geglu_functions import geglu, geglu_packed
 from ._nvfp4 import Matrix as Nvfp4Matrix
@@ -25,4 +26,5 @@ __all__ = [
     "nvfp4_linear",
     "nvfp4_mlp",
     "nvfp4_quantize",
+    "set_workspace_limit",
 ]

@@ -93,14 +93,30 @@ def run(function, args: ctypes.Structure, device: torch.device, *more) -> None:
     check(function(ctypes.byref(args), *more, stream))
 
 
-def add_workspace(function, args: ctypes.Structure, device: torch.device, limit: int | None = None) -> torch.Tensor:
-    """Gives args workspace of the recommended size, at most `limit` bytes, out of PyTorch's allocator.
+most_workspace: int | None = None  # bytes; where it is set, calls go through ctypes, which can ask for less
+
+
+def set_workspace_limit(limit: int | None) -> None:
+    """The most scratch memory, in bytes, that a call of this module takes from now on; None: as much as is useful.
+
+    Rows then go in smaller pieces, in more time and with the same bits. The recommended size is at most 1 GiB for
+    linear_logp's backward pass and less for everything else; a call that cannot do with the limit is refused, and says
+    what it needs. One setting for the process.
+    """
+    global most_workspace  # noqa: PLW0603 - one setting for the process
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit: expected a number of bytes, 0 or more, or None, got {limit}")
+    most_workspace = limit
+
+
+def add_workspace(function, args: ctypes.Structure, device: torch.device) -> torch.Tensor:
+    """Gives args workspace of the recommended size, within the limit, out of PyTorch's allocator.
 
     Keep the result until the call has been made. After that it may go: the allocator hands memory on in stream order.
     """
     minimum, recommended = ctypes.c_size_t(), ctypes.c_size_t()
     check(function(ctypes.byref(args), ctypes.byref(minimum), ctypes.byref(recommended)))
-    size = recommended.value if limit is None else min(recommended.value, limit)
+    size = recommended.value if most_workspace is None else min(recommended.value, most_workspace)
     memory = torch.empty(size + 255, dtype=torch.uint8, device=device)
     address = memory.data_ptr()
     args.workspace, args.workspace_bytes = address + -address % 256, size

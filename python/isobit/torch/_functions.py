@@ -11,6 +11,7 @@ from torch.autograd import forward_ad
 from .._abi import LinearLogpArgs
 from .._library import library
 from .._linear_logp import LinearLogp
+from . import _call
 from . import _linear_logp as _ops
 from ._call import (
     PLAIN,
@@ -67,6 +68,7 @@ def _plain_call(hidden, weight, target, temperature, softcap, ignore_index, voca
     for one that the shim refuses: the long way copies, casts or says what is wrong."""
     if (
         _ops.by_shim is None
+        or _call.most_workspace is not None
         or is_compiling()
         or modes()
         or is_tracing()

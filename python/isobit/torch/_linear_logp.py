@@ -8,6 +8,7 @@ import torch
 
 from .._abi import LinearLogpArgs, LinearLogpBackwardArgs
 from .._library import check, library
+from . import _call
 from ._call import add_workspace, offset, put, run, shim, template
 
 _IN = ("hidden", "weight", "bias", "target", "temperature")
@@ -85,7 +86,7 @@ def run_forward(inputs, options, wanted, top: int = 0) -> list[torch.Tensor | No
     hidden, weight, target, bias, temperature = inputs
     hidden, weight = _head(hidden), _head(weight)
     outputs = [_output(name, target, hidden, top) if name in wanted else None for name in _OUT]
-    if by_shim is not None:
+    if by_shim is not None and _call.most_workspace is None:
         value, softcap, ignored, vocab_size = options
         ids = (True, ignored, vocab_size) if ignored is not None else (False, 0, vocab_size)
         by_shim(hidden, weight, target, bias, temperature, value, softcap, *ids, *outputs, None)

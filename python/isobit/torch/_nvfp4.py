@@ -9,6 +9,7 @@ import torch
 
 from .._abi import GELU, LAYOUTS, Nvfp4GegluArgs, Nvfp4LinearArgs, Nvfp4Matrix, Nvfp4QuantizeArgs, Nvfp4Scale, code
 from .._library import library
+from . import _call
 from ._call import add_workspace, direct, offset, put, refuse_distributed, run, shim, template
 
 _KINDS = {kind: template(kind) for kind in (Nvfp4QuantizeArgs, Nvfp4LinearArgs, Nvfp4GegluArgs)}
@@ -84,7 +85,7 @@ def _quantize(x, global_scale: float, global_scale_tensor, layout: str):
 def _linear(x_codes, x_scales, x_layout: str, weight_codes, weight_scales, weight_layout: str, x_scale: float,
             x_scale_tensor, weight_scale: float, weight_scale_tensor, dtype):  # fmt: skip
     out = x_codes.new_empty((*x_codes.shape[:-1], weight_codes.shape[0]), dtype=dtype)
-    if by_shim is not None:
+    if by_shim is not None and _call.most_workspace is None:
         layouts = code(LAYOUTS, "x.layout", x_layout), code(LAYOUTS, "weight.layout", weight_layout)
         by_shim.nvfp4_linear(x_codes, x_scales, layouts[0], weight_codes, weight_scales, layouts[1], x_scale,
                              x_scale_tensor, weight_scale, weight_scale_tensor, out, None)  # fmt: skip
@@ -103,7 +104,7 @@ def _geglu(x_codes, x_scales, x_layout: str, weight_codes, weight_scales, weight
            x_scale_tensor, gate_scale: float, gate_scale_tensor, up_scale: float, up_scale_tensor, out_scale: float,
            out_scale_tensor, gelu: str, layout: str):  # fmt: skip
     out = _new_matrix(x_codes, x_codes.shape[:-1], weight_codes.shape[0] // 2, layout)
-    if by_shim is not None:
+    if by_shim is not None and _call.most_workspace is None:
         layouts = code(LAYOUTS, "x.layout", x_layout), code(LAYOUTS, "weight.layout", weight_layout)
         by_shim.nvfp4_geglu(x_codes, x_scales, layouts[0], weight_codes, weight_scales, layouts[1], x_scale,
                             x_scale_tensor, gate_scale, gate_scale_tensor, up_scale, up_scale_tensor, out_scale,
