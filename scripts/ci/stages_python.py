@@ -59,6 +59,13 @@ def torch_environment(result: Result) -> bool:
     return True
 
 
+def torch_setup() -> Result:
+    """PyTorch's environment: a large download, begun while the library is built."""
+    result = Result()
+    result.add("environment with PyTorch", [] if torch_environment(result) else ["was not made"])
+    return result
+
+
 def torch_tests() -> Result:
     """The binding to PyTorch, the adapters, their examples and the binding to JAX, on the CPU."""
     result = Result()
