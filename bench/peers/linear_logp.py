@@ -214,6 +214,8 @@ def compare(name: str, text: str, samples: int, timer: Timer) -> None:
     theirs = calls[1]()  # compiles and tunes
     errors = {}
     if theirs is not None:
+        if not theirs.isfinite().all():
+            raise RuntimeError("its log-probabilities are not finite")
         ours, exact = isobit(*data), logp64(*data)
         errors = {
             "max_logp_difference": float((theirs.float() - ours).abs().max()),
