@@ -10,7 +10,9 @@ package registries, and reports registers and spills.
        every kernel that 13.x found in that file (so 13.x goes first), to the same symbol. The host's side of the .cu
        files is not compiled.
 
-Fails if a kernel does not compile or spills. --build names a configured build folder (its generated headers).
+A whole run also holds the host's C++ that calls the CUDA runtime against the release's headers. Fails if a
+kernel does not compile or spills, or one of those files does not compile. --build names a configured build folder (its
+generated headers).
 """
 
 from __future__ import annotations
@@ -31,8 +33,11 @@ from kernel_resources import ROOT, demangle
 PACKAGES = {
     "13.5": ["nvidia-cuda-nvcc==13.5.37", "nvidia-nvvm==13.5.37", "nvidia-cuda-crt==13.5.37",
              "nvidia-cuda-runtime==13.5.37", "nvidia-cuda-cccl==13.3.5.0.6"],
-    "12.9": ["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-cccl-cu12==12.9.27"],
+    "12.9": ["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-cccl-cu12==12.9.27",
+             "nvidia-cuda-nvcc-cu12==12.9.86"],
 }  # fmt: skip
+INCLUDES = {"13.5": ["cu13/include"], "12.9": ["cuda_runtime/include", "cuda_nvcc/include"]}  # of the runtime
+CALLERS = ("src/core/cuda_runtime.cpp", "tools/isobit/device_cuda.cpp")  # the host's files that call it
 ARCHITECTURES = {"cuda": ("80", "90"), "sm80": ("80", "90"), "sm90": ("90a",)}  # by the folder of a .cu file
 # The flags of cmake/arithmetic.cmake: other ones give other instructions.
 FLAGS = ["-std=c++20", "-DNDEBUG", "-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true"]
@@ -211,6 +216,19 @@ def report(release: str, job: Job, kernels: list[Kernel], records) -> bool:
     return not bad and len(kernels) > 0
 
 
+def compile_callers(release: str, toolkit: Path, build: Path) -> int:
+    """The number of host files that the release's runtime interface does not suit."""
+    failures = 0
+    for file in CALLERS:
+        command = ["c++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include",
+                   f"-I{ROOT}/src", f"-I{ROOT}/tools", f"-I{build}/src", ROOT / file]  # fmt: skip
+        command[1:1] = [f"-isystem{toolkit / folder}" for folder in INCLUDES[release]]
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+        failures += done.returncode != 0
+        print(f"{release} {file}: {done.stderr or 'compiled'}", flush=True)
+    return failures
+
+
 def run_release(release: str, options: argparse.Namespace, records) -> int:
     """The number of files and architectures that failed."""
     toolkit = install(release, options.into)
@@ -225,7 +243,8 @@ def run_release(release: str, options: argparse.Namespace, records) -> int:
         except RuntimeError as error:
             return job, str(error), None
 
-    failures = 0
+    failures = compile_callers(release, toolkit, options.build) if options.only == "" else 0
+    print("\n| CUDA | file | architecture | kernels | registers | with spills |\n|---|---|---|---|---|---|")
     with ThreadPoolExecutor(options.jobs) as pool:
         for job, said, ptx in pool.map(one, all_jobs(options.only)):
             if ptx is None:
@@ -251,7 +270,6 @@ def main() -> int:
     unknown = set(options.releases) - set(PACKAGES)
     if unknown:
         parser.error(f"RELEASE: expected one of {', '.join(PACKAGES)}, got {', '.join(unknown)}")
-    print("| CUDA | file | architecture | kernels | registers | with spills |\n|---|---|---|---|---|---|")
     with options.json.open("w") as records:
         failures = sum(run_release(release, options, records) for release in options.releases or PACKAGES)
     return 1 if failures > 0 else 0
