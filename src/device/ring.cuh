@@ -36,10 +36,12 @@ class Ring {
   // barriers: shared address of kBarrierBytes, aligned to 8.
   __device__ __forceinline__ explicit Ring(uint32_t barriers) : barriers_(barriers) {}
 
-  // By one thread, before the block synchronises. users: arrivals that release a stage.
-  __device__ __forceinline__ void initialise(uint32_t users) const {
+  // By one thread, before the block synchronises. users: arrivals that release a stage; fillers: that fill it, other
+  // than the copy engine.
+  __device__ __forceinline__ void initialise(uint32_t users) const { initialise(1, users); }
+  __device__ __forceinline__ void initialise(uint32_t fillers, uint32_t users) const {
     for (uint32_t stage = 0; stage < kStages; ++stage) {
-      ptx::mbarrier_init(full(stage), 1);
+      ptx::mbarrier_init(full(stage), fillers);
       ptx::mbarrier_init(empty(stage), users);
     }
     ptx::mbarrier_init_fence();

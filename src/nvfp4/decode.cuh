@@ -40,4 +40,7 @@ __device__ __forceinline__ uint4 decode_nvfp4(uint32_t codes, uint32_t scale_pai
   return make_uint4(pair[0], pair[1], pair[2], pair[3]);
 }
 
+// The true sum of a product of two operands that were decoded as value * 2^-8.
+__device__ __forceinline__ float sum_of(float sum) { return numerics::mul_rn(sum, 0x1p16f); }
+
 }  // namespace isobit::device

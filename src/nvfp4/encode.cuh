@@ -63,4 +63,28 @@ __device__ __forceinline__ uint8_t encode_nvfp4(const numerics::Nvfp4Encoder& en
   return scale;
 }
 
+// The same for a block that the four lanes of a quad hold together: x[n] is element 4 n + lane % 4. All lanes of the
+// warp take part; every lane gets the scale, lane 0 of the quad the codes.
+__device__ __forceinline__ uint8_t encode_nvfp4_quad(const numerics::Nvfp4Encoder& encoder, const float (&x)[4],
+                                                     uint32_t (&codes)[2]) {
+  constexpr uint32_t kAll = 0xFFFFFFFFu;
+  uint32_t amax = 0;
+#pragma unroll
+  for (const float value : x) amax = max(amax, __float_as_uint(value) & 0x7FFFFFFFu);  // NaN on top
+  amax = max(amax, __shfl_xor_sync(kAll, amax, 1));
+  amax = max(amax, __shfl_xor_sync(kAll, amax, 2));
+  const uint8_t scale = nvfp4_scale_of(encoder, __uint_as_float(amax));
+  const float multiplier = nvfp4_multiplier_of(encoder, scale);
+  const uint32_t lane = threadIdx.x % 4;
+  uint32_t word = 0;
+#pragma unroll
+  for (int n = 0; n < 4; ++n) word |= e2m1_code(numerics::mul_rn(x[n], multiplier)) << (8 * n + 4 * (lane % 2));
+  // Byte n of a pair of lanes holds elements 4 n + 2 (lane / 2) and the next: byte 2 n + lane / 2 of the block.
+  word |= __shfl_xor_sync(kAll, word, 1);
+  const uint32_t other = __shfl_xor_sync(kAll, word, 2);
+  codes[0] = __byte_perm(word, other, 0x5140);
+  codes[1] = __byte_perm(word, other, 0x7362);
+  return scale;
+}
+
 }  // namespace isobit::device

@@ -36,9 +36,6 @@ struct Nvfp4Place {
   __device__ __forceinline__ int column(int n) const { return warp_column + 8 * n + lane % 4 * 2; }
 };
 
-// The true sum.
-__device__ __forceinline__ float sum_of(float sum) { return numerics::mul_rn(sum, 0x1p16f); }
-
 namespace nvfp4_detail {
 
 // One block of 16 as it comes from memory.

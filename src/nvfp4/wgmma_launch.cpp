@@ -26,24 +26,6 @@ Status encode_x(const device::Nvfp4Unpack& unpack, int64_t k, int tokens, Tensor
   return runtime().encode_tensor_map(spec, map);
 }
 
-// Weight codes as [2][rows / 2][K / 2]: even rows, then odd ones.
-Status encode_codes(const Nvfp4WgmmaCall& call, int pairs, TensorMap* map) {
-  TensorMapSpec spec;
-  spec.type = TensorMapSpec::Type::kUint8;
-  spec.rank = 3;
-  spec.address = call.weight.codes;
-  spec.shape[0] = static_cast<uint64_t>(call.k / 2);
-  spec.shape[1] = static_cast<uint64_t>(call.columns / 2);
-  spec.shape[2] = 2;
-  spec.stride_bytes[0] = static_cast<uint64_t>(call.weight.row_stride) * 2;
-  spec.stride_bytes[1] = static_cast<uint64_t>(call.weight.row_stride);
-  spec.box[0] = kDepth / 2;
-  spec.box[1] = static_cast<uint32_t>(pairs);
-  spec.box[2] = 2;
-  spec.swizzle = TensorMapSpec::Swizzle::kNone;
-  return runtime().encode_tensor_map(spec, map);
-}
-
 Status launch_unpack(const Nvfp4WgmmaCall& call, const void* kernel, const Nvfp4WgmmaJob& job, void* stream) {
   LaunchShape shape;
   shape.grid.x = static_cast<uint32_t>(pieces_of(job.unpack->rows * (call.k / 8), kUnpackThreads));
@@ -56,7 +38,10 @@ Status launch_product(const Nvfp4WgmmaCall& call, const Nvfp4Variant& variant, i
                       const Nvfp4WgmmaJob& job, void* stream) {
   TensorMap x, codes;
   if (Status s = encode_x(*job.unpack, call.k, variant.tokens, &x); !s.ok()) return s;
-  if (Status s = encode_codes(call, 32 * variant.groups, &codes); !s.ok()) return s;
+  if (Status s = encode_nvfp4_codes(call, 32 * variant.groups, kDepth / 2, TensorMapSpec::Swizzle::kNone, &codes);
+      !s.ok()) {
+    return s;
+  }
   if (Status s = runtime().allow_shared_memory(call.device, variant.kernel, variant.shared_bytes); !s.ok()) return s;
   LaunchShape shape;
   shape.grid.x =
@@ -69,6 +54,24 @@ Status launch_product(const Nvfp4WgmmaCall& call, const Nvfp4Variant& variant, i
 }
 
 }  // namespace
+
+Status encode_nvfp4_codes(const Nvfp4WgmmaCall& call, int pairs, int bytes, TensorMapSpec::Swizzle swizzle,
+                          TensorMap* map) {
+  TensorMapSpec spec;
+  spec.type = TensorMapSpec::Type::kUint8;
+  spec.rank = 3;
+  spec.address = call.weight.codes;
+  spec.shape[0] = static_cast<uint64_t>(call.k / 2);
+  spec.shape[1] = static_cast<uint64_t>(call.columns / 2);
+  spec.shape[2] = 2;
+  spec.stride_bytes[0] = static_cast<uint64_t>(call.weight.row_stride) * 2;
+  spec.stride_bytes[1] = static_cast<uint64_t>(call.weight.row_stride);
+  spec.box[0] = static_cast<uint32_t>(bytes);
+  spec.box[1] = static_cast<uint32_t>(pairs);
+  spec.box[2] = 2;
+  spec.swizzle = swizzle;
+  return runtime().encode_tensor_map(spec, map);
+}
 
 Status nvfp4_wgmma_takes(const Nvfp4WgmmaCall& call) {
   if (call.weight.layout != numerics::ScaleLayout::k128x4) {

@@ -32,6 +32,10 @@ struct Nvfp4WgmmaCall {
   size_t workspace_bytes;
 };
 
+// Weight codes as [2][rows / 2][K / 2], even rows, then odd ones, in boxes of `pairs` of them and so many bytes.
+Status encode_nvfp4_codes(const Nvfp4WgmmaCall& call, int pairs, int bytes, TensorMapSpec::Swizzle swizzle,
+                          TensorMap* map);
+
 Status nvfp4_wgmma_takes(const Nvfp4WgmmaCall& call);
 WorkspaceBytes nvfp4_wgmma_workspace(int64_t rows, int64_t k);
 

@@ -29,8 +29,21 @@ __device__ __forceinline__ uint4 load_shared_4(uint32_t address) {
                : "memory");
   return words;
 }
+__device__ __forceinline__ uint2 load_shared_2(uint32_t address) {
+  uint2 words;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "r"(address) : "memory");
+  return words;
+}
+__device__ __forceinline__ void store_shared(uint32_t address, uint32_t word) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
+}
 __device__ __forceinline__ void store_shared_2(uint32_t address, uint2 words) {
   asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(words.x), "r"(words.y) : "memory");
+}
+__device__ __forceinline__ void store_shared_4(uint32_t address, uint4 words) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(words.x), "r"(words.y), "r"(words.z),
+               "r"(words.w)
+               : "memory");
 }
 
 // Relaxed read at device scope: sees what other blocks have written (PTX ISA 9.7.9.8, ld).

@@ -32,26 +32,37 @@ inline Output output_of(const Params& p) {
           reinterpret_cast<uintptr_t>(p.out.codes) % 8 == 0 && p.out.row_stride % 8 == 0};
 }
 
-// The scale bytes that belong to no block, cleared by `threads` threads together.
+// The scale bytes that belong to no block, cleared by `threads` threads together. Only the last of the rows of tiles
+// has rows that do not exist; its words, four blocks of a row each, are visited in the order of memory.
 __device__ __forceinline__ void clear_padding(const Output& out, int64_t thread, int64_t threads) {
-  const int64_t beside = out.padded_blocks - out.blocks;  // padding blocks of a row
-  const int64_t below = (out.padded_rows - out.rows) * out.padded_blocks;
-  for (int64_t i = thread; i < below; i += threads) {
-    const int64_t row = i / out.padded_blocks;
-    out.scales[numerics::scale_offset(out.layout, out.rows + row, i - row * out.padded_blocks, out.blocks)] = 0;
+  if (out.padded_rows > out.rows) {
+    const int64_t tile_rows = out.layout == numerics::ScaleLayout::k128x4 ? 128 : 8;
+    const int64_t first_row = out.padded_rows - tile_rows;
+    const bool words = reinterpret_cast<uintptr_t>(out.scales) % 4 == 0;
+    for (int64_t i = thread; i < out.padded_blocks / 4 * tile_rows; i += threads) {
+      const int64_t in_tile = tile_rows == 128 ? i / 4 % 32 + i % 4 * 32 : i % 8;
+      if (first_row + in_tile < out.rows) continue;
+      uint8_t* const word = out.scales + first_row * out.padded_blocks + 4 * i;
+      if (words) {
+        *reinterpret_cast<uint32_t*>(word) = 0;
+      } else {
+#pragma unroll
+        for (int b = 0; b < 4; ++b) word[b] = 0;
+      }
+    }
   }
+  const int64_t beside = out.padded_blocks - out.blocks;  // padding blocks of a row
   for (int64_t i = thread; i < out.rows * beside; i += threads) {
     const int64_t row = i / beside;
     out.scales[numerics::scale_offset(out.layout, row, out.blocks + i - row * beside, out.blocks)] = 0;
   }
 }
 
-// Quantises a block and stores it. row < rows and block < blocks.
-__device__ __forceinline__ void store_encoded(const Output& out, const numerics::Nvfp4Encoder& encoder, int64_t row,
-                                              int32_t block, const float (&hidden)[numerics::kNvfp4Block]) {
-  uint32_t codes[2];
-  const uint8_t scale = device::encode_nvfp4(encoder, hidden, codes);
+// Stores of a block's results. row < rows and block < blocks.
+__device__ __forceinline__ void store_scale(const Output& out, int64_t row, int32_t block, uint8_t scale) {
   out.scales[numerics::scale_offset(out.layout, row, block, out.blocks)] = scale;
+}
+__device__ __forceinline__ void store_codes(const Output& out, int64_t row, int32_t block, const uint32_t (&codes)[2]) {
   uint8_t* const to = out.codes + row * out.codes_row_bytes + block * 8;
   if (out.vector_stores) {
     *reinterpret_cast<uint2*>(to) = make_uint2(codes[0], codes[1]);
@@ -59,6 +70,14 @@ __device__ __forceinline__ void store_encoded(const Output& out, const numerics:
   }
 #pragma unroll
   for (int i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(codes[i / 4] >> (8 * (i % 4)));
+}
+
+// Quantises a block and stores it.
+__device__ __forceinline__ void store_encoded(const Output& out, const numerics::Nvfp4Encoder& encoder, int64_t row,
+                                              int32_t block, const float (&hidden)[numerics::kNvfp4Block]) {
+  uint32_t codes[2];
+  store_scale(out, row, block, device::encode_nvfp4(encoder, hidden, codes));
+  store_codes(out, row, block, codes);
 }
 
 }  // namespace isobit::nvfp4_geglu

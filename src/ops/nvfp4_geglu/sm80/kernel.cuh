@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "nvfp4/encode.cuh"
 #include "nvfp4/tile.cuh"
 #include "ops/nvfp4_geglu/epilogue.h"
 
@@ -42,31 +43,6 @@ struct Encoded {
   uint32_t codes[2];
   uint8_t scale;
 };
-
-// hidden[n] is output 4 n + lane % 4 of the quad's block. All lanes of the warp take part.
-__device__ __forceinline__ Encoded encode_in_quad(const numerics::Nvfp4Encoder& encoder, const float (&hidden)[4]) {
-  constexpr uint32_t kAll = 0xFFFFFFFFu;
-  uint32_t amax = 0;
-#pragma unroll
-  for (const float x : hidden) amax = max(amax, __float_as_uint(x) & 0x7FFFFFFFu);  // NaN on top
-  amax = max(amax, __shfl_xor_sync(kAll, amax, 1));
-  amax = max(amax, __shfl_xor_sync(kAll, amax, 2));
-  Encoded out;
-  out.scale = numerics::nvfp4_scale(encoder, __uint_as_float(amax));
-  const float multiplier = numerics::nvfp4_multiplier(encoder, out.scale);
-  const uint32_t lane = threadIdx.x % 4;
-  uint32_t word = 0;
-#pragma unroll
-  for (int n = 0; n < 4; ++n) {
-    word |= static_cast<uint32_t>(numerics::nvfp4_code(hidden[n], multiplier)) << (8 * n + 4 * (lane % 2));
-  }
-  // Byte n of a pair of lanes holds outputs 4 n + 2 (lane / 2) and the next: byte 2 n + lane / 2 of the block.
-  word |= __shfl_xor_sync(kAll, word, 1);
-  const uint32_t other = __shfl_xor_sync(kAll, word, 2);
-  out.codes[0] = __byte_perm(word, other, 0x5140);
-  out.codes[1] = __byte_perm(word, other, 0x7362);
-  return out;
-}
 
 __device__ __forceinline__ void store_block(const Job& job, int64_t row, int64_t block, const Encoded& encoded) {
   if (row >= job.padded_rows || block >= job.padded_blocks) return;
@@ -108,7 +84,9 @@ __global__ void __launch_bounds__(Nvfp4Tile::kThreads, 2) nvfp4_geglu_tile(const
       for (int n = 0; n < 4; ++n) {
         hidden[n] = hidden_of<kGelu>(device::sum_of(sums[m][n][2 * h]), device::sum_of(sums[m][n][2 * h + 1]), scales);
       }
-      store_block(job, first_row + place.row(m, h), block, encode_in_quad(scales.out, hidden));
+      Encoded encoded;
+      encoded.scale = device::encode_nvfp4_quad(scales.out, hidden, encoded.codes);
+      store_block(job, first_row + place.row(m, h), block, encoded);
     }
   }
 }

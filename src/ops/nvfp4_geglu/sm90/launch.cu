@@ -1,8 +1,10 @@
 // Instantiates and launches the __global__ functions of kernel.cuh: their device code is compiled here.
 #include "ops/nvfp4_geglu/sm90/launch.h"
 
+#include "nvfp4/few_rows_launch.h"
 #include "nvfp4/tile_launch.h"
 #include "nvfp4/wgmma_launch.h"
+#include "ops/nvfp4_geglu/sm90/few_rows.cuh"
 #include "ops/nvfp4_geglu/sm90/kernel.cuh"
 
 namespace isobit::nvfp4_geglu::sm90 {
@@ -14,17 +16,33 @@ Nvfp4Variant variant() {
   return nvfp4_variant<Tile>(reinterpret_cast<const void*>(&nvfp4_geglu_wgmma<Tile>));
 }
 
+template <int kTokens, int kRows, int kDepth, int kStages>
+Nvfp4FewVariant few_variant() {
+  using Tile = device::Nvfp4FewConfig<kTokens, kRows, kDepth, kStages>;
+  return nvfp4_few_variant<Tile>(reinterpret_cast<const void*>(&nvfp4_geglu_few<Tile>));
+}
+
 Nvfp4WgmmaCall call_of(const Params& p) {
   return {p.weight, p.rows, p.columns(), p.k, p.device.id, p.workspace, p.workspace_bytes};
+}
+
+Status run_few(const Params& p, void* stream) {
+  FewJob job = {{}, operands_of(p)};
+  const Nvfp4FewVariant variants[] = {few_variant<8, 256, 256, 4>(), few_variant<8, 64, 256, 6>(),
+                                      few_variant<16, 256, 256, 4>(), few_variant<16, 64, 256, 6>()};
+  return run_few_rows(call_of(p), variants, &job, &job.plan, stream);
 }
 
 }  // namespace
 
 Status takes(const Params& params, const DeviceProperties&) { return nvfp4_wgmma_takes(call_of(params)); }
 
-WorkspaceBytes workspace(const Params& params) { return nvfp4_wgmma_workspace(params.rows, params.k); }
+WorkspaceBytes workspace(const Params& params) {
+  return nvfp4_rows_are_few(params.rows, params.k) ? WorkspaceBytes{} : nvfp4_wgmma_workspace(params.rows, params.k);
+}
 
 Status run(const Params& p, void* stream) {
+  if (nvfp4_rows_are_few(p.rows, p.k)) return run_few(p, stream);
   Job job = {};
   job.x = nvfp4_operand(p.x, p.rows, p.k);
   const Nvfp4ScaleView scales[] = {p.x_scale, p.gate_scale, p.up_scale, p.out_scale};
@@ -34,8 +52,8 @@ Status run(const Params& p, void* stream) {
   }
   job.out = output_of(p);
   job.gelu = p.gelu;
-  const Nvfp4Variant variants[] = {variant<8, 4>(),   variant<8, 1>(),   variant<32, 4>(),  variant<32, 1>(),
-                                   variant<64, 2>(),  variant<128, 2>(), variant<200, 2>(), variant<208, 2>(),
+  const Nvfp4Variant variants[] = {variant<32, 4>(),  variant<32, 1>(),  variant<64, 2>(),
+                                   variant<128, 2>(), variant<200, 2>(), variant<208, 2>(),
                                    variant<224, 2>(), variant<248, 2>(), variant<256, 2>()};
   return run_nvfp4_wgmma(call_of(p), variants, reinterpret_cast<const void*>(&nvfp4_geglu_unpack),
                          {&job, &job.plan, &job.unpack}, stream);

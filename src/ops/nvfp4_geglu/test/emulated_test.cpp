@@ -46,12 +46,41 @@ TEST(Nvfp4GegluEmulated, AnyScaleByte) {
   expect_cpu_bytes({.rows = 9, .width = 16, .k = 16, .device_scales = true, .up_scale = -1});
 }
 
-// Four multiprocessors, so the tiles are chosen as named, and blocks have several of them.
+// Four multiprocessors: the blocks have 64 weight rows if `width` is small, else 256.
+TEST(Nvfp4GegluEmulatedFewRows, EveryTile) {
+  for (const int64_t rows : {1, 8, 13, 16}) {
+    expect_cpu_bytes_wgmma({.rows = rows, .width = 80, .k = 64, .gelu = ISOBIT_GELU_ERF, .out_scale = 30});
+    expect_cpu_bytes_wgmma({.rows = rows, .width = 496, .k = 128});
+  }
+}
+
+TEST(Nvfp4GegluEmulatedFewRows, MoreStagesThanTheRingHas) {
+  expect_cpu_bytes_wgmma({.rows = 3, .width = 496, .k = 832});
+  expect_cpu_bytes_wgmma({.rows = 11, .width = 48, .k = 1216});
+}
+
+TEST(Nvfp4GegluEmulatedFewRows, LayoutsStridesAndAnyScaleByte) {
+  for (const int64_t rows : {5, 15}) {
+    expect_cpu_bytes_wgmma({.rows = rows,
+                            .width = 112,
+                            .k = 320,
+                            .x_layout = ISOBIT_NVFP4_LINEAR,
+                            .out_layout = ISOBIT_NVFP4_8X4,
+                            .padding = 16,
+                            .device_scales = true,
+                            .x_scale = 1e-4f,
+                            .up_scale = 0.75f,
+                            .values = ScaleValues::kAny});
+  }
+}
+
+// Four multiprocessors, so the tiles are chosen as named, and blocks have several of them. Few rows come here if a
+// block cannot keep them.
 TEST(Nvfp4GegluEmulatedWgmma, SmallTiles) {
-  expect_cpu_bytes_wgmma({.rows = 3, .width = 96, .k = 128});
+  expect_cpu_bytes_wgmma({.rows = 3, .width = 16, .k = 4160});
   expect_cpu_bytes_wgmma({.rows = 20, .width = 80, .k = 64, .gelu = ISOBIT_GELU_ERF, .out_scale = 30});
   expect_cpu_bytes_wgmma({.rows = 60, .width = 144, .k = 64});
-  for (const int64_t rows : {3, 20, 60}) expect_cpu_bytes_wgmma({.rows = rows, .width = 496, .k = 64});
+  for (const int64_t rows : {20, 60}) expect_cpu_bytes_wgmma({.rows = rows, .width = 496, .k = 64});
 }
 
 TEST(Nvfp4GegluEmulatedWgmma, LargeTiles) {

@@ -69,6 +69,27 @@ TEST(Nvfp4GegluGpu, WgmmaTiles) {
   }
 }
 
+// Every tile of few rows, and the shapes that it is for.
+TEST(Nvfp4GegluGpu, FewRows) {
+  for (int64_t rows = 1; rows <= 65; rows += 1 + rows % 5) {
+    for (const int64_t width : {16, 1040, 9008}) {
+      expect_cpu_bytes_of_both({.rows = rows, .width = width, .k = 448, .x_scale = 0.01f});
+      expect_cpu_bytes_of_both({.rows = rows,
+                                .width = width,
+                                .k = 192,
+                                .gelu = ISOBIT_GELU_ERF,
+                                .x_layout = ISOBIT_NVFP4_LINEAR,
+                                .out_layout = ISOBIT_NVFP4_8X4,
+                                .padding = 16,
+                                .device_scales = true,
+                                .x_scale = 1e-4f,
+                                .values = ScaleValues::kAny});
+    }
+  }
+  expect_cpu_bytes_of_both({.rows = 10, .width = 4096, .k = 1024, .x_scale = 0.01f});
+  expect_cpu_bytes_of_both({.rows = 32, .width = 16384, .k = 2048, .x_scale = 0.01f});
+}
+
 // The rows of pi0.5's prompts against a slice of its width: every block has several tiles.
 TEST(Nvfp4GegluGpu, VisionLanguageRows) {
   for (const int64_t rows : {784, 816, 880, 968}) {

@@ -6,10 +6,9 @@
 // Eight lanes store 16 neighbouring outputs of a token: whole sectors.
 #pragma once
 
-#include "device/elements.cuh"
 #include "nvfp4/unpack.cuh"
 #include "nvfp4/wgmma.cuh"
-#include "ops/nvfp4_linear/epilogue.h"
+#include "ops/nvfp4_linear/output.cuh"
 
 namespace isobit::nvfp4_linear::sm90 {
 
@@ -22,19 +21,8 @@ struct Job {
   device::Nvfp4WgmmaPlan plan;
   device::Nvfp4Operand x;
   device::Nvfp4Unpack unpack;
-  const float* x_scale_device;  // or null: x_scale
-  const float* weight_scale_device;
-  float x_scale, weight_scale;
-  char* out;
-  int64_t out_row_bytes;
-  int32_t columns;
-  bool pairs;  // two neighbours lie at a multiple of their size
-  bool wide;   // fp32, else bf16
+  Output out;
 };
-
-__device__ __forceinline__ float read_scale(const float* device, float value) {
-  return device != nullptr ? __ldg(device) : value;
-}
 
 __global__ void __launch_bounds__(256) nvfp4_linear_unpack(const __grid_constant__ Job job) {
   ptx::launch_dependents();
@@ -45,17 +33,15 @@ template <class Config, class Format>
 __device__ __forceinline__ void store_tile(const Job& job, const device::Nvfp4TilePlace& tile, int pair, float alpha,
                                            const float (&d)[Config::kSums]) {
   const int32_t column = 2 * (tile.row_tile * Config::kPairs + pair);
-  if (column >= job.columns) return;
+  if (column >= job.out.columns) return;
   const int64_t first = int64_t{tile.token_tile} * Config::kTokens + threadIdx.x % 4 * 2;
-  constexpr int64_t kSize = sizeof(typename device::Words<Format>::Element);
 #pragma unroll
   for (int j = 0; j < Config::kTokens / 8; ++j) {
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
       const int64_t token = first + 8 * j + e;
       if (token >= job.unpack.rows) continue;
-      device::store_pair<Format>(job.out + (job.unpack.first_row + token) * job.out_row_bytes + column * kSize,
-                                 scaled(d[4 * j + e], alpha), scaled(d[4 * j + 2 + e], alpha), job.pairs, true);
+      job.out.store<Format>(job.unpack.first_row + token, column, alpha, d[4 * j + e], d[4 * j + 2 + e]);
     }
   }
 }
@@ -77,11 +63,10 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     return;
   }
   if constexpr (Config::kMovesRegisters) ptx::claim_registers<Config::kMultiplyRegisters>();
-  const float alpha =
-      alpha_of(read_scale(job.x_scale_device, job.x_scale), read_scale(job.weight_scale_device, job.weight_scale));
+  const float alpha = job.out.alpha();
   device::multiply_nvfp4<Config>(job.plan, ring, shared, warpgroup - 1,
                                  [&](const device::Nvfp4TilePlace& tile, int pair, const float(&d)[Config::kSums]) {
-                                   if (job.wide) {
+                                   if (job.out.wide) {
                                      store_tile<Config, numerics::Fp32>(job, tile, pair, alpha, d);
                                    } else {
                                      store_tile<Config, numerics::Bf16>(job, tile, pair, alpha, d);

@@ -1,8 +1,10 @@
 // Instantiates and launches the __global__ functions of kernel.cuh: their device code is compiled here.
 #include "ops/nvfp4_linear/sm90/launch.h"
 
+#include "nvfp4/few_rows_launch.h"
 #include "nvfp4/tile_launch.h"
 #include "nvfp4/wgmma_launch.h"
+#include "ops/nvfp4_linear/sm90/few_rows.cuh"
 #include "ops/nvfp4_linear/sm90/kernel.cuh"
 
 namespace isobit::nvfp4_linear::sm90 {
@@ -14,30 +16,48 @@ Nvfp4Variant variant() {
   return nvfp4_variant<Tile>(reinterpret_cast<const void*>(&nvfp4_linear_wgmma<Tile>));
 }
 
+template <int kTokens, int kRows, int kDepth, int kStages>
+Nvfp4FewVariant few_variant() {
+  using Tile = device::Nvfp4FewConfig<kTokens, kRows, kDepth, kStages>;
+  return nvfp4_few_variant<Tile>(reinterpret_cast<const void*>(&nvfp4_linear_few<Tile>));
+}
+
+template <int kTokens, int kDecoders, int kShare>
+Nvfp4FewVariant chain_variant() {
+  using Tile = device::Nvfp4ChainConfig<kTokens, kDecoders, kShare>;
+  return nvfp4_chain_variant<Tile>(reinterpret_cast<const void*>(&nvfp4_linear_chain<Tile>));
+}
+
 Nvfp4WgmmaCall call_of(const Params& p) {
   return {p.weight, p.rows, p.columns, p.k, p.device.id, p.workspace, p.workspace_bytes};
+}
+
+bool is_few(const Params& p) { return nvfp4_is_chain(p.rows, p.columns) || nvfp4_rows_are_few(p.rows, p.k); }
+
+Status run_few(const Params& p, void* stream) {
+  FewJob job = {{}, nvfp4_operand(p.x, p.rows, p.k), output_of(p)};
+  const Nvfp4FewVariant chains[] = {chain_variant<8, 8, 1>(), chain_variant<16, 12, 1>(), chain_variant<32, 12, 2>()};
+  const Nvfp4FewVariant wide[] = {few_variant<8, 256, 256, 4>(), few_variant<8, 64, 256, 6>(),
+                                  few_variant<16, 256, 256, 4>(), few_variant<16, 64, 256, 6>()};
+  const std::span<const Nvfp4FewVariant> variants =
+      nvfp4_is_chain(p.rows, p.columns) ? std::span<const Nvfp4FewVariant>(chains) : wide;
+  return run_few_rows(call_of(p), variants, &job, &job.plan, stream);
 }
 
 }  // namespace
 
 Status takes(const Params& params, const DeviceProperties&) { return nvfp4_wgmma_takes(call_of(params)); }
 
-WorkspaceBytes workspace(const Params& params) { return nvfp4_wgmma_workspace(params.rows, params.k); }
+WorkspaceBytes workspace(const Params& params) {
+  return is_few(params) ? WorkspaceBytes{} : nvfp4_wgmma_workspace(params.rows, params.k);
+}
 
 Status run(const Params& p, void* stream) {
+  if (is_few(p)) return run_few(p, stream);
   Job job = {};
   job.x = nvfp4_operand(p.x, p.rows, p.k);
-  job.x_scale_device = p.x_scale.device;
-  job.weight_scale_device = p.weight_scale.device;
-  job.x_scale = p.x_scale.value;
-  job.weight_scale = p.weight_scale.value;
-  const int64_t element = dtype_bytes(p.dtype);
-  job.out = static_cast<char*>(p.out);
-  job.out_row_bytes = p.out_stride * element;
-  job.columns = static_cast<int32_t>(p.columns);
-  job.pairs = reinterpret_cast<uintptr_t>(p.out) % static_cast<uint64_t>(2 * element) == 0 && p.out_stride % 2 == 0;
-  job.wide = p.dtype == ISOBIT_FP32;
-  const Nvfp4Variant variants[] = {variant<8, 1>(),   variant<32, 1>(),  variant<64, 1>(), variant<104, 2>(),
+  job.out = output_of(p);
+  const Nvfp4Variant variants[] = {variant<32, 1>(),  variant<64, 1>(),  variant<104, 2>(),
                                    variant<112, 2>(), variant<128, 2>(), variant<248, 2>()};
   return run_nvfp4_wgmma(call_of(p), variants, reinterpret_cast<const void*>(&nvfp4_linear_unpack),
                          {&job, &job.plan, &job.unpack}, stream);

@@ -42,10 +42,42 @@ TEST(Nvfp4LinearEmulated, AnyScaleByte) {
   expect_cpu_bytes({.rows = 9, .columns = 9, .k = 16, .device_scales = true, .x_scale = -1});
 }
 
+TEST(Nvfp4LinearEmulatedChain, EveryTile) {
+  for (const int64_t rows : {1, 8, 13, 16, 31, 32}) {
+    expect_cpu_bytes_wgmma({.rows = rows, .columns = 50, .k = 64, .dtype = ISOBIT_BF16});
+    expect_cpu_bytes_wgmma({.rows = rows, .columns = 16, .k = 192});
+  }
+}
+
+TEST(Nvfp4LinearEmulatedChain, MoreStagesThanTheRingsHave) {
+  expect_cpu_bytes_wgmma({.rows = 3, .columns = 20, .k = 4160});
+  expect_cpu_bytes_wgmma({.rows = 29, .columns = 32, .k = 3200, .dtype = ISOBIT_BF16});
+}
+
+TEST(Nvfp4LinearEmulatedChain, LayoutsStridesAndAnyScaleByte) {
+  for (const int64_t rows : {5, 15, 29}) {
+    expect_cpu_bytes_wgmma({.rows = rows,
+                            .columns = 46,
+                            .k = 320,
+                            .dtype = ISOBIT_BF16,
+                            .x_layout = ISOBIT_NVFP4_LINEAR,
+                            .padding = 16,
+                            .out_offset = 1,
+                            .device_scales = true,
+                            .values = ScaleValues::kAny});
+  }
+}
+
+// More weight rows than a chain of products takes.
+TEST(Nvfp4LinearEmulatedFewRows, EveryTile) {
+  expect_cpu_bytes_wgmma({.rows = 3, .columns = 2050, .k = 128});
+  expect_cpu_bytes_wgmma({.rows = 11, .columns = 2050, .k = 64, .dtype = ISOBIT_BF16});
+  expect_cpu_bytes_wgmma({.rows = 14, .columns = 2240, .k = 192, .values = ScaleValues::kAny});
+}
+
 // Four multiprocessors, so blocks have several tiles.
 TEST(Nvfp4LinearEmulatedWgmma, SmallTiles) {
-  expect_cpu_bytes_wgmma({.rows = 3, .columns = 100, .k = 128});
-  expect_cpu_bytes_wgmma({.rows = 30, .columns = 130, .k = 64, .dtype = ISOBIT_BF16});
+  expect_cpu_bytes_wgmma({.rows = 30, .columns = 2050, .k = 64, .dtype = ISOBIT_BF16});
   expect_cpu_bytes_wgmma({.rows = 60, .columns = 200, .k = 64, .dtype = ISOBIT_BF16});
 }
 

@@ -68,8 +68,21 @@ TEST(Nvfp4LinearGpu, WgmmaTiles) {
   }
 }
 
+// Chains of products for up to 32 rows and 2,048 weight rows, and the tiles of few rows for others.
+TEST(Nvfp4LinearGpu, FewRows) {
+  for (int64_t rows = 1; rows <= 65; rows += 1 + rows % 5) {
+    for (const int64_t columns : {14, 2048, 2050, 4164}) {
+      expect_cpu_bytes_of_both({.rows = rows, .columns = columns, .k = 448, .dtype = ISOBIT_BF16, .x_scale = 1e-3f});
+      expect_cpu_bytes_of_both({.rows = rows, .columns = columns, .k = 2112, .values = ScaleValues::kAny});
+    }
+  }
+}
+
 // The down projection of pi0.5's layers, its sums 16,384 long, and many tiles.
 TEST(Nvfp4LinearGpu, DownProjection) {
+  for (const int64_t rows : {1, 10, 32}) {
+    expect_cpu_bytes_of_both({.rows = rows, .columns = 2048, .k = 16384, .dtype = ISOBIT_BF16, .x_scale = 1e-3f});
+  }
   expect_cpu_bytes_of_both({.rows = 40, .columns = 256, .k = 16384, .dtype = ISOBIT_BF16, .x_scale = 1e-3f});
   expect_cpu_bytes_of_both({.rows = 968, .columns = 2048, .k = 256, .dtype = ISOBIT_BF16, .x_scale = 1e-3f});
 }
