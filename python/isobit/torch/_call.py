@@ -99,9 +99,9 @@ most_workspace: int | None = None  # bytes; where it is set, calls go through ct
 def set_workspace_limit(limit: int | None) -> None:
     """The most scratch memory, in bytes, that a call of this module takes from now on; None: as much as is useful.
 
-    Rows then go in smaller pieces, in more time and with the same bits. The recommended size is at most 1 GiB for
-    linear_logp's backward pass and less for everything else; a call that cannot do with the limit is refused, and says
-    what it needs. One setting for the process.
+    Rows then go in smaller pieces, in more time and with the same bits. Without a limit the backward pass of
+    linear_logp takes at most 1 GiB, its forward pass less, and the NVFP4 products up to 2 bytes an element of x. A call
+    that cannot do with the limit is refused, and says what it needs. One setting for the process.
     """
     global most_workspace  # noqa: PLW0603 - one setting for the process
     if limit is not None and limit < 0:
