@@ -69,7 +69,7 @@ SafetensorsStream::~SafetensorsStream() {
 }
 
 Status SafetensorsStream::system_refusal(const std::string& rule) const {
-  return refuse(path_, "", rule, "success", std::generic_category().message(errno));
+  return refuse(shown_path(path_), "", rule, "success", std::generic_category().message(errno));
 }
 
 }  // namespace isobit::checkpoint

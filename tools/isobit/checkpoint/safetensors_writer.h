@@ -20,7 +20,8 @@ struct OutputTensor {
   std::span<const std::byte> bytes;  // as many as dtype and shape say
 };
 
-// Writes a safetensors file whose data part starts at a multiple of 64 bytes; whole or not at all, as write_file does.
+// Writes a safetensors file whose data part starts at a multiple of 64 bytes; whole or not at all, as SafetensorsStream
+// does.
 Status write_safetensors(const std::string& path, std::span<const OutputTensor> tensors,
                          const std::map<std::string, std::string>& metadata = {});
 
