@@ -166,7 +166,7 @@ __device__ __forceinline__ void reduce_fragment(const Job& job, float (&d)[32 * 
   } else {
     plain = place.whole;
   }
-  if (__all_sync(kWarp, plain && all_plain(d))) {
+  if (__all_sync(kWarp, plain && (place.row >= job.p.rows || all_plain(d)))) {
     PairSum ragged[2] = {};
     if (kMode != Mode::kFull && place.ragged >= 0) sum_ragged<kMode, kUnits>(job, d, place, ragged);
     if constexpr (kMode == Mode::kFull) {

@@ -23,7 +23,12 @@ struct TileConfig {
   static constexpr int kIds = 192;   // n192, three units
   static constexpr int kUnits = kIds / static_cast<int>(kUnit);
   static constexpr int kStages = 5;
-  static constexpr int kGroupRows = 2048;  // hidden of a group, 16 MB at H = 4096, stays in L2
+  // Row tiles that share what columns of W run at a time, and what of hidden stays in L2 beside them: 16 MB, which is a
+  // group at H = 4096 (groups of 4,096 rows there read 7.9 GB from DRAM instead of 2.9, H200, 2026-11-30). Where it is
+  // more than a group, bands of columns: 0.57 GB instead of 1.09 at 4096, 2048, 131072.
+  static constexpr int kGroupTiles = 16;
+  static constexpr int kBandTiles = 8;
+  static constexpr int64_t kResidentBytes = int64_t{16} << 20;
   static constexpr int kCopyRegisters = 24;
   static constexpr int kMultiplyRegisters = 240;
   static constexpr uint32_t kHiddenBytes = kRows * kRowBytes;
@@ -31,6 +36,9 @@ struct TileConfig {
   static constexpr uint32_t kColumnBytes = 16 * 4 * 2 * kWarpgroup;   // one column of 16 words a thread
   static constexpr uint32_t kBarrierBytes = 2 * kStages * 8 + 2 * 8;  // of the ring and of the pace
   static constexpr uint32_t kSharedBytes = kSwizzleAlignment + kStages * kStageBytes + kColumnBytes + kBarrierBytes;
+
+  // The products of a tile of more stages than these hide a reduction whose instructions come from DRAM (40,000 cycles).
+  static constexpr int kLongSteps = 52;
 
   // Blocks keep pace in laps of this many stages (about 25,000 cycles).
   static constexpr uint32_t kLapStages = 32;

@@ -20,11 +20,12 @@
 #include "ops/linear_logp/cuda/fragment.cuh"
 #include "ops/linear_logp/sm90/pace.cuh"
 #include "ops/linear_logp/sm90/pipeline.cuh"
+#include "ops/linear_logp/sm90/schedule.h"
 
 namespace isobit::linear_logp::sm90 {
 
 struct TileSchedule {
-  device::TileOrder order;
+  BandedOrder order;
   int32_t steps;          // stages per tile
   uint32_t* lap_counter;  // zeros, one per lap; nullptr: blocks run freely
 
@@ -36,26 +37,18 @@ struct TileSchedule {
   }
 };
 
-// Of the blocks, those that have this lap: as many as have another tile after `full_tiles`, or all.
-__device__ __forceinline__ uint32_t blocks_in_lap(const TileSchedule& schedule, uint32_t lap) {
-  const auto tiles = static_cast<uint32_t>(schedule.order.count());
-  const uint32_t full_stages = tiles / gridDim.x * static_cast<uint32_t>(schedule.steps);
-  return lap * TileConfig::kLapStages < full_stages ? gridDim.x : tiles % gridDim.x;
-}
-
-__device__ __forceinline__ uint32_t laps_of_block(const TileSchedule& schedule) {
-  const auto tiles = static_cast<uint32_t>(schedule.order.count());
-  const uint32_t mine = (tiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
-  return (mine * static_cast<uint32_t>(schedule.steps) + TileConfig::kLapStages - 1) / TileConfig::kLapStages;
+__device__ __forceinline__ Laps laps_of(const TileSchedule& schedule) {
+  return {static_cast<uint32_t>(schedule.order.count()), gridDim.x, static_cast<uint32_t>(schedule.steps)};
 }
 
 __device__ __forceinline__ void keep_pace(const TileSchedule& schedule, const Pace& pace) {
-  const uint32_t laps = laps_of_block(schedule);
+  const Laps laps = laps_of(schedule);
+  const uint32_t mine = laps.of_block(blockIdx.x);
   ptx::wait_for_previous_grid();  // that zeroes the counters
   bool patient = true;
-  for (uint32_t lap = 0; lap + 1 < laps; ++lap) {
+  for (uint32_t lap = 0; lap + 1 < mine; ++lap) {
     wait_barrier(pace.started, lap & 1);
-    await_blocks(schedule.lap_counter + lap, blocks_in_lap(schedule, lap), &patient);
+    await_blocks(schedule.lap_counter + lap, laps.announcements(lap), &patient);
     ptx::mbarrier_arrive(pace.allowed);
   }
 }
@@ -73,7 +66,7 @@ __device__ __forceinline__ void copy_tiles(const TensorMap* hidden, const Tensor
                                            const TileSchedule& schedule, const Pace& pace,
                                            const device::Ring<TileConfig::kStages>& ring, uint32_t stages) {
   device::RingPosition<TileConfig::kStages> at;
-  const uint32_t laps = laps_of_block(schedule);
+  const uint32_t laps = laps_of(schedule).of_block(blockIdx.x);
   uint32_t stage_number = 0;
   // Weight row of the first tile's first column; negative when a shard starts inside a leaf.
   const int32_t origin_row = static_cast<int32_t>(job.origin - job.p.first_id);
@@ -142,9 +135,10 @@ struct TileSink {
   }
 };
 
-template <Mode kMode>
+// The m64 blocks of a tile that this warp does not skip.
+template <Mode kMode, class Skips>
 __device__ __forceinline__ void finish_tile(const Job& job, float (&d)[2][TileConfig::kIds / 2],
-                                            device::TileOrder::Tile tile, float* column) {
+                                            device::TileOrder::Tile tile, float* column, Skips skips) {
   const int lane = threadIdx.x % cuda::kWarpThreads;
   const int warp = threadIdx.x % kWarpgroup / cuda::kWarpThreads;
   const int64_t id = job.origin + int64_t{tile.column} * TileConfig::kIds;
@@ -152,6 +146,7 @@ __device__ __forceinline__ void finish_tile(const Job& job, float (&d)[2][TileCo
   if constexpr (kMode != Mode::kFull) place = cuda::place_of<TileConfig::kUnits>(job, id, column);
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
+    if (skips(m)) continue;
     place.row = tile.row * TileConfig::kRows + 64 * m + 16 * warp + lane / 4;
     TileSink<kMode> sink{job, tile.column, place.row, static_cast<int32_t>(job.p.first_id + job.p.count - id),
                          identity_node()};
@@ -178,25 +173,26 @@ __device__ __forceinline__ void multiply_tiles(const Job& job, const TileSchedul
                             if (index + gridDim.x < tiles) give_turn(1 - group);
                           });
   };
-  if constexpr (kMode == Mode::kFull) {
-    // Without a register for whose turn it is.
-    if (group == 1) at.advance(schedule.steps);
-    for (uint32_t index = blockIdx.x + group * gridDim.x; index < tiles; index += 2 * gridDim.x) {
-      multiply(index);
-      at.advance(schedule.steps);     // the other group's tile
-      ptx::wait_for_previous_grid();  // that gathers targets
-      finish_tile<kMode>(job, d, schedule.tile(index), column);
+  if (group == 1) at.advance(schedule.steps);  // over the other group's first tile
+  // Before its first turn the second warpgroup reduces what it happens to hold as rows that do not exist, half of its
+  // warps one m64 and half the other, so that the instructions are in the caches when the first reduction that counts
+  // comes; not where they have side effects, nor where the products of a tile take longer than such a reduction.
+  constexpr bool kRehearses = kMode != Mode::kFull;
+  const auto step = 2 * static_cast<int32_t>(gridDim.x);
+  const auto end = static_cast<int32_t>(tiles);
+  auto index = static_cast<int32_t>(blockIdx.x + group * gridDim.x);
+  if (kRehearses && group == 1 && index < end && schedule.steps <= TileConfig::kLongSteps) index -= step;
+  for (; index < end; index += step) {
+    device::TileOrder::Tile tile{schedule.order.row_tiles, schedule.order.column_tiles - 1};
+    if (!kRehearses || index >= 0) {
+      multiply(static_cast<uint32_t>(index));
+      at.advance(schedule.steps);  // over the other group's tile
+      if constexpr (kMode == Mode::kFull) ptx::wait_for_previous_grid();  // that gathers targets
+      tile = schedule.tile(static_cast<uint32_t>(index));
     }
-  } else {
-    int turn = 0;
-    for (uint32_t index = blockIdx.x; index < tiles; index += gridDim.x, turn ^= 1) {
-      if (turn != group) {
-        at.advance(schedule.steps);
-        continue;
-      }
-      multiply(index);
-      finish_tile<kMode>(job, d, schedule.tile(index), column);
-    }
+    finish_tile<kMode>(job, d, tile, column, [&](int m) {
+      return kRehearses && index < 0 && static_cast<int>(threadIdx.x / (kWarpgroup / 2) % 2) != m;
+    });
   }
 }
 

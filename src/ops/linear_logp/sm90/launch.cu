@@ -106,12 +106,11 @@ Status launch_tiles(const Job& job, void* scratch, void* stream) {
   if (Status s = encode_operands(p, TileConfig::kRows, TileConfig::kIds, &operands); !s.ok()) return s;
 
   TileSchedule schedule{};
-  schedule.order = {static_cast<int32_t>(tiles_of(p.rows, TileConfig::kRows)),
-                    static_cast<int32_t>(tiles_of(ids_from_origin(job), TileConfig::kIds)),
-                    TileConfig::kGroupRows / TileConfig::kRows};
+  schedule.order = banded_order(static_cast<int32_t>(tiles_of(p.rows, TileConfig::kRows)),
+                                static_cast<int32_t>(tiles_of(ids_from_origin(job), TileConfig::kIds)), p.width);
   schedule.steps = steps_of(p);
-  if (schedule.order.count() >= int64_t{1} << 31) {
-    return fail(ISOBIT_UNSUPPORTED, "hidden, weight: expected fewer than 2^31 tiles of 128 x 192 in a chunk, got %lld",
+  if (schedule.order.count() >= int64_t{1} << 30) {
+    return fail(ISOBIT_UNSUPPORTED, "hidden, weight: expected fewer than 2^30 tiles of 128 x 192 in a chunk, got %lld",
                 static_cast<long long>(schedule.order.count()));
   }
   const int64_t blocks = std::min<int64_t>(schedule.order.count(), properties.multiprocessors);

@@ -38,6 +38,9 @@ __device__ __forceinline__ void multiply_stage(float (&d)[kBlocks][kAccumulators
       kTransposedA != 0 ? device::transposed_descriptor(a, kTransposedBlock) : device::swizzle128_descriptor(a);
   const uint64_t b_matrix =
       kTransposedB != 0 ? device::transposed_descriptor(b, kTransposedBlock) : device::swizzle128_descriptor(b);
+  const uint32_t a_low = static_cast<uint32_t>(a_matrix);
+  const uint32_t b_low = static_cast<uint32_t>(b_matrix);
+  const auto with_low = [](uint64_t matrix, uint32_t low) { return (matrix >> 32 << 32) | low; };
 #pragma unroll
   for (int m = 0; m < kBlocks; ++m) ptx::wgmma_pin(d[m]);
   ptx::wgmma_fence();
@@ -45,8 +48,9 @@ __device__ __forceinline__ void multiply_stage(float (&d)[kBlocks][kAccumulators
   for (int k = 0; k < kDepth / 16; ++k) {
 #pragma unroll
     for (int m = 0; m < kBlocks; ++m) {
-      ptx::Wgmma<Format, kTransposedA, kTransposedB>::mma(d[m], a_matrix + m * device::kDescriptor64Rows + k * kStepA,
-                                                          b_matrix + k * kStepB, k > 0 || accumulate);
+      ptx::Wgmma<Format, kTransposedA, kTransposedB>::mma(
+          d[m], with_low(a_matrix, a_low + static_cast<uint32_t>(m * device::kDescriptor64Rows + k * kStepA)),
+          with_low(b_matrix, b_low + static_cast<uint32_t>(k * kStepB)), k > 0 || accumulate);
     }
   }
   ptx::wgmma_commit();
@@ -65,7 +69,7 @@ __device__ __forceinline__ void multiply_tile(float (&d)[kBlocks][kAccumulators]
   uint32_t previous = 0;
   for (int step = 0; step < steps; ++step) {
     ring.wait_full(at);
-    const uint32_t stage = stages + at.stage * stage_bytes;
+    const uint32_t stage = __shfl_sync(cuda::kWarp, stages + at.stage * stage_bytes, 0);
     multiply_stage<Format, kTransposedA, kTransposedB>(d, stage + a_offset, stage + b_offset, step > 0);
     if (step == steps - 1) pass_turn();
     ptx::wgmma_wait<1>();

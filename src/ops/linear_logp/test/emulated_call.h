@@ -42,11 +42,13 @@ class Call {
     return buffers_.back().data();
   }
 
-  void take_workspace() {
+  // The smallest workspace, or one for all rows at once.
+  void take_workspace(bool recommended = false) {
     size_t minimum = 0;
-    ASSERT_EQ(isobit_linear_logp_workspace(&args_, &minimum, nullptr), ISOBIT_OK) << isobit_last_error();
-    args_.workspace = allocate(minimum);
-    args_.workspace_bytes = minimum;
+    size_t enough = 0;
+    ASSERT_EQ(isobit_linear_logp_workspace(&args_, &minimum, &enough), ISOBIT_OK) << isobit_last_error();
+    args_.workspace_bytes = recommended ? enough : minimum;
+    args_.workspace = allocate(args_.workspace_bytes);
   }
 
   void fetch() const {
