@@ -2,15 +2,21 @@
 // L2 flushed before each, so that both meet the same clocks. One JSON line per shape, peer and set of outputs.
 //
 //   linear_logp_bench_gpu [--samples 15] [--kernel sm90] [--options bias,softcap,temperature,rank,top]
-//                         [--date 2026-11-29] [N,H,V ...]
+//                         [--power cool|hot] [--date 2026-11-29] [N,H,V ...]
+//
+// The clock depends on how long the card has been busy. cool: a pause before each pair, so that the clock follows what
+// a kernel draws; hot: a second of products before each comparison, so that both kernels meet the clock that the power
+// limit leaves. Without either, it is what the shapes before have left.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "isobit/linear_logp.h"
@@ -30,6 +36,7 @@ struct Settings {
   int samples = 15;
   const char* kernel = nullptr;
   std::string options;
+  std::string power = "as is";
   std::string date = "unknown";
   std::string command;
   std::vector<Shape> shapes;
@@ -96,6 +103,14 @@ class Case {
     require(status == CUBLAS_STATUS_SUCCESS, "cublasGemmEx");
   }
 
+  void heat() const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    while (std::chrono::steady_clock::now() < end) {
+      for (int i = 0; i < 4; ++i) product();
+      require(cudaDeviceSynchronize(), "heating");
+    }
+  }
+
   // Pairs of peer and isobit; the first pair warms up.
   template <class Peer>
   void pairs(bool entropy, const char* peer, const std::string& peer_version, Peer run_peer, double peer_scale) {
@@ -107,7 +122,9 @@ class Case {
     a.workspace_bytes = bytes;
     Timer timer;
     std::vector<double> ours, theirs, ratios;
+    if (settings_.power == "hot") heat();
     for (int i = 0; i <= settings_.samples; ++i) {
+      if (settings_.power == "cool") std::this_thread::sleep_for(std::chrono::milliseconds(40));
       const double p = timer.time(run_peer) * peer_scale;
       const double t = timer.time([&] { require(isobit_linear_logp(&a, nullptr) == ISOBIT_OK, isobit_last_error()); });
       if (i == 0) continue;
@@ -151,8 +168,9 @@ class Case {
     for (size_t i = 0; i < ours.size(); ++i) std::printf("%s%.1f", i > 0 ? "," : "", ours[i]);
     std::printf("],\"median_us\":%.2f,\"bytes\":%.0f,\"flops\":%.0f,\"peer\":\"%s\",\"peer_version\":\"%s\",",
                 median(ours), bytes, flops, peer, peer_version.c_str());
-    std::printf("\"peer_median_us\":%.2f,\"ratio\":%.4f,\"peak_bytes\":%zu,\"warm\":false,\"command\":\"%s\",",
-                median(theirs), median(ratios), workspace, settings_.command.c_str());
+    std::printf(
+        "\"peer_median_us\":%.2f,\"ratio\":%.4f,\"peak_bytes\":%zu,\"warm\":false,\"power\":\"%s\",\"command\":\"%s\",",
+        median(theirs), median(ratios), workspace, settings_.power.c_str(), settings_.command.c_str());
     std::printf("\"date\":\"%s\"}\n", settings_.date.c_str());
     std::fflush(stdout);
   }
@@ -179,6 +197,9 @@ Settings parse(int argc, char** argv) {
       settings.kernel = argv[++i];
     } else if (std::strcmp(argv[i], "--options") == 0 && i + 1 < argc) {
       settings.options = argv[++i];
+    } else if (std::strcmp(argv[i], "--power") == 0 && i + 1 < argc) {
+      settings.power = argv[++i];
+      require(settings.power == "cool" || settings.power == "hot", "reading --power cool or hot");
     } else if (std::strcmp(argv[i], "--date") == 0 && i + 1 < argc) {
       settings.date = argv[++i];
     } else {

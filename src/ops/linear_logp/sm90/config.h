@@ -37,7 +37,8 @@ struct TileConfig {
   static constexpr uint32_t kBarrierBytes = 2 * kStages * 8 + 2 * 8;  // of the ring and of the pace
   static constexpr uint32_t kSharedBytes = kSwizzleAlignment + kStages * kStageBytes + kColumnBytes + kBarrierBytes;
 
-  // The products of a tile of more stages than these hide a reduction whose instructions come from DRAM (40,000 cycles).
+  // The products of a tile of more stages than these hide a reduction whose instructions come from DRAM (40,000
+  // cycles).
   static constexpr int kLongSteps = 52;
 
   // Blocks keep pace in laps of this many stages (about 25,000 cycles).

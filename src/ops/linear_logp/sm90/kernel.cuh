@@ -186,7 +186,7 @@ __device__ __forceinline__ void multiply_tiles(const Job& job, const TileSchedul
     device::TileOrder::Tile tile{schedule.order.row_tiles, schedule.order.column_tiles - 1};
     if (!kRehearses || index >= 0) {
       multiply(static_cast<uint32_t>(index));
-      at.advance(schedule.steps);  // over the other group's tile
+      at.advance(schedule.steps);                                         // over the other group's tile
       if constexpr (kMode == Mode::kFull) ptx::wait_for_previous_grid();  // that gathers targets
       tile = schedule.tile(static_cast<uint32_t>(index));
     }

@@ -1,5 +1,5 @@
-// In which order the persistent blocks of the tile kernel visit the tiles, and how they keep pace. Pure functions of the
-// shape and of the number of blocks; no result depends on them.
+// In which order the persistent blocks of the tile kernel visit the tiles, and how they keep pace. Pure functions of
+// the shape and of the number of blocks; no result depends on them.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace isobit::linear_logp::sm90 {
 
-// Row tiles whose hidden states L2 holds (`resident`) go together past all column tiles. Within them, groups of row tiles
-// take a band of column tiles one group after the other, so that the band's weights come from DRAM once.
+// Row tiles whose hidden states L2 holds (`resident`) go together past all column tiles. Within them, groups of row
+// tiles take a band of column tiles one group after the other, so that the band's weights come from DRAM once.
 struct BandedOrder {
   int32_t row_tiles;
   int32_t column_tiles;
@@ -46,8 +46,8 @@ constexpr BandedOrder banded_order(int32_t row_tiles, int32_t column_tiles, int6
 }
 
 // The laps in which blocks keep pace: a block's stages in pieces of TileConfig::kLapStages. A block announces the start
-// of every lap but its last one; nobody has to wait for the start of a lap after which a block has no other. Block b has
-// the tiles b, b + blocks, b + 2 blocks, ...
+// of every lap but its last one; nobody has to wait for the start of a lap after which a block has no other. Block b
+// has the tiles b, b + blocks, b + 2 blocks, ...
 struct Laps {
   uint32_t tiles;
   uint32_t blocks;  // at most `tiles`

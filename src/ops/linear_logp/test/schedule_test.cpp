@@ -1,5 +1,5 @@
-// The tile kernel's schedule: every tile once, and blocks that keep pace wait for the announcements that come, no more: a
-// block that waited for one too many would stand still until its patience ends.
+// The tile kernel's schedule: every tile once, and blocks that keep pace wait for the announcements that come, no more:
+// a block that waited for one too many would stand still until its patience ends.
 #include <gtest/gtest.h>
 
 #include <vector>
