@@ -166,6 +166,7 @@ __device__ __forceinline__ void reduce_fragment(const Job& job, float (&d)[32 * 
   } else {
     plain = place.whole;
   }
+  // Rows that do not exist may hold anything.
   if (__all_sync(kWarp, plain && (place.row >= job.p.rows || all_plain(d)))) {
     PairSum ragged[2] = {};
     if (kMode != Mode::kFull && place.ragged >= 0) sum_ragged<kMode, kUnits>(job, d, place, ragged);
