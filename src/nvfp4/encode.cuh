@@ -14,14 +14,17 @@ namespace isobit::device {
 // numerics::e2m1_from_float for what a multiplication gives: its NaN is positive. The early returns of the namesake
 // become hundreds of branches in a block. 2^e is the magnitude's power of two, at least 1: the codes from there on are
 // 2^(e-1) apart, which is the last place of 2^(e+22). So one addition rounds to a code, to even where it is between
-// two; the sum's low bits are the code less 2 e, its exponent brings 2 e, and 3 * 2^e makes the constants a multiple
-// of 8. Equal to the namesake for all 2^32 inputs but negative NaN (2026-11-30, on a host).
-__device__ __forceinline__ uint32_t e2m1_code(float x) {
+// two; the sum's low bits are the code less 2 e, its bits from 22 on bring 2 e, and 3 * 2^e makes the constants a
+// multiple of 8. One multiplication adds both in the top bits, where the sign is. Equal to the namesake for all 2^32
+// inputs but negative NaN (2026-11-30, on a host).
+// The code in the four top bits; the others mean nothing.
+__device__ __forceinline__ uint32_t e2m1_on_top(float x) {
   const float magnitude = fminf(fabsf(x), 6.0f);  // 6 for a NaN
   const float power = fmaxf(__uint_as_float(__float_as_uint(magnitude) & 0x7F800000u), 1.0f);
   const uint32_t sum = __float_as_uint(numerics::fma_rn(power, 0x1p22f + 3.0f, magnitude));
-  return (sum + (sum >> 22) & 7u) | (__float_as_uint(x) >> 28 & 8u);
+  return __float_as_uint(ptx::with_sign_of(__uint_as_float(sum * 0x10000040u), x));
 }
+__device__ __forceinline__ uint32_t e2m1_code(float x) { return e2m1_on_top(x) >> 28; }
 
 __device__ __forceinline__ uint8_t nvfp4_scale_of(const numerics::Nvfp4Encoder& encoder, float amax) {
   if constexpr (ptx::kConvertsToE4m3) {
@@ -51,13 +54,15 @@ __device__ __forceinline__ uint8_t encode_nvfp4(const numerics::Nvfp4Encoder& en
   const float multiplier = nvfp4_multiplier_of(encoder, scale);
   codes[0] = codes[1] = 0;
 #pragma unroll
-  for (int i = 0; i < numerics::kNvfp4Block; i += 2) {
+  for (int i = numerics::kNvfp4Block - 2; i >= 0; i -= 2) {
     const float even = numerics::mul_rn(x[i], multiplier);
     const float odd = numerics::mul_rn(x[i + 1], multiplier);
+    uint32_t& word = codes[i / 8];
     if constexpr (ptx::kConvertsToE2m1) {
-      codes[i / 8] |= ptx::e2m1x2_from_floats(even, odd) << (4 * (i % 8));
+      word |= ptx::e2m1x2_from_floats(even, odd) << (4 * (i % 8));
     } else {
-      codes[i / 8] |= (e2m1_code(even) | e2m1_code(odd) << 4) << (4 * (i % 8));
+      word = __funnelshift_l(e2m1_on_top(odd), word, 4);
+      word = __funnelshift_l(e2m1_on_top(even), word, 4);
     }
   }
   return scale;

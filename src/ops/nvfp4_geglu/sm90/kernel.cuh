@@ -6,8 +6,8 @@
 //
 // After a block's last tile the multiplying warpgroups quantise what they staged themselves.
 //   barrier        arrives                         waits
-//   staged[group]  the group's four warps          the spare warps
-//   free[group]    the three spare warps           the group
+//   staged[group]  the group's threads             the spare warps
+//   free[group]    the spare warps' threads        the group
 #pragma once
 
 #include "nvfp4/unpack.cuh"
@@ -130,8 +130,7 @@ __device__ __forceinline__ void quantise_tiles(const Job& job, const Block<Confi
       wait_turn(block.staged(group), parity);
       quantise_staged<Config>(job, encoder, block.group_staging(group), tile, group, 32 * spare_warp + lane,
                               32 * kSpareWarps);
-      __syncwarp();
-      if (lane == 0) ptx::mbarrier_arrive(block.free(group));
+      ptx::mbarrier_arrive(block.free(group));
     }
     parity ^= 1;
   });
@@ -157,8 +156,7 @@ __device__ __forceinline__ void multiply_tiles(const Job& job, const Block<Confi
                                      quantise_staged<Config>(job, scales.out, staging, tile, group,
                                                              threadIdx.x % Config::kWarpgroup, Config::kWarpgroup);
                                    } else {
-                                     __syncwarp();
-                                     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(block.staged(group));
+                                     ptx::mbarrier_arrive(block.staged(group));
                                    }
                                  });
 }
@@ -172,8 +170,8 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   const device::Ring<Config::kStages> ring(block.shared.barriers);
   if (threadIdx.x == 0) {
     for (int group = 0; group < Config::kGroups; ++group) {
-      ptx::mbarrier_init(block.staged(group), Config::kWarpgroup / 32);
-      ptx::mbarrier_init(block.free(group), kSpareWarps);
+      ptx::mbarrier_init(block.staged(group), Config::kWarpgroup);
+      ptx::mbarrier_init(block.free(group), 32 * kSpareWarps);
     }
     ring.initialise(Config::kGroups * Config::kWarpgroup / 32);
   }
