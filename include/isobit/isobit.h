@@ -4,8 +4,8 @@
  * One more header per operator: linear_logp.h, ...  All of them are C11 and need no CUDA header.
  *
  * Rules that hold for every function:
- *  - The return value is a status. Anything but ISOBIT_OK leaves every output untouched, and isobit_last_error()
- *    holds one line that names the argument, the rule, what was expected and what was found.
+ *  - The return value is a status. All but ISOBIT_OK and ISOBIT_DEVICE_ERROR leave the outputs untouched. A line of
+ *    isobit_last_error() names argument, rule, expected and found; where no kernel takes the call, one more for each.
  *  - Nothing is thrown, printed or terminated. Every function may be called from several threads at once.
  *  - Run functions never allocate, never synchronise and never touch the default stream unless it is the one given.
  *    The caller owns all memory; sizes come from queries.
@@ -40,7 +40,7 @@ enum {
   ISOBIT_INVALID_ARGUMENT = 1, /* an argument breaks a rule of the contract */
   ISOBIT_UNSUPPORTED = 2,      /* legal, but no kernel of this build takes it on this device; never a fallback */
   ISOBIT_WORKSPACE_TOO_SMALL = 3,
-  ISOBIT_DEVICE_ERROR = 4, /* the CUDA runtime or driver refused */
+  ISOBIT_DEVICE_ERROR = 4, /* the CUDA runtime or driver refused; a part of the call may have been launched before */
   ISOBIT_INTERNAL_ERROR = 5
 };
 
