@@ -103,6 +103,9 @@ class Case {
     require(status == CUBLAS_STATUS_SUCCESS, "cublasGemmEx");
   }
 
+  void rest() const {
+    if (settings_.power == "cool") std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  }
   void heat() const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     while (std::chrono::steady_clock::now() < end) {
@@ -124,8 +127,9 @@ class Case {
     std::vector<double> ours, theirs, ratios;
     if (settings_.power == "hot") heat();
     for (int i = 0; i <= settings_.samples; ++i) {
-      if (settings_.power == "cool") std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      rest();
       const double p = timer.time(run_peer) * peer_scale;
+      rest();
       const double t = timer.time([&] { require(isobit_linear_logp(&a, nullptr) == ISOBIT_OK, isobit_last_error()); });
       if (i == 0) continue;
       theirs.push_back(p);
