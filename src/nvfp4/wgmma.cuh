@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "device/ptx/registers.cuh"
 #include "device/ptx/synchronize.cuh"
@@ -23,6 +24,7 @@
 #include "device/ring.cuh"
 #include "device/wgmma_descriptor.h"
 #include "nvfp4/wgmma.h"
+#include "nvfp4/wgmma_rounds.cuh"
 #include "nvfp4/wgmma_weights.cuh"
 
 namespace isobit::device {
@@ -192,7 +194,8 @@ __device__ __forceinline__ void multiply_nvfp4(const Nvfp4WgmmaPlan& plan, const
   Nvfp4Weights<Config> weights(shared, group);
   RingPosition<Config::kStages> at;
   float d[Config::kSums];
-  Nvfp4Products<Config> products{d, weights, ring, at, shared.tokens};
+  using Products = std::conditional_t<Config::kRounds, Nvfp4Rounds<Config>, Nvfp4Products<Config>>;
+  Products products{d, weights, ring, at, shared.tokens};
   bool signals = Config::kGroups == 2 && plan.lag > 0;
   if (signals && group == 1) {
     ptx::barrier_sync(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
@@ -203,10 +206,15 @@ __device__ __forceinline__ void multiply_nvfp4(const Nvfp4WgmmaPlan& plan, const
     weights.start_tile(tile);
     if (!started) products.start();
     started = Config::kFollows;
-    products.tile(plan.steps, tile.last || !Config::kFollows, signals ? plan.lag : plan.steps, [&] {
+    const auto signal = [&] {
       if (signals) ptx::barrier_arrive(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
       signals = false;
-    });
+    };
+    if constexpr (Config::kRounds) {
+      products.tile(plan.steps, tile.last, signal);
+    } else {
+      products.tile(plan.steps, tile.last || !Config::kFollows, signals ? plan.lag : plan.steps, signal);
+    }
     finish(tile, weights.pair(), d);
   });
 }

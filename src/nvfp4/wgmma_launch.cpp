@@ -100,13 +100,14 @@ WorkspaceBytes nvfp4_wgmma_workspace(int64_t rows, int64_t k) {
 }
 
 const Nvfp4Variant& choose_nvfp4_variant(std::span<const Nvfp4Variant> variants, int64_t rows, int64_t columns,
-                                         int multiprocessors) {
+                                         int64_t k, int multiprocessors) {
   // Cycles of a stage: its matrix instructions', its decoding warps' (one a group and scheduler), or one warp's way.
   constexpr int64_t kDecodeCycles = 170;
   constexpr int64_t kLatency = 400;
   const Nvfp4Variant* best = nullptr;
   int64_t least = 0;
   for (const Nvfp4Variant& variant : variants) {
+    if (k / kDepth % variant.steps_multiple != 0) continue;
     const int64_t tiles = pieces_of(rows, variant.tokens) * pieces_of(columns, int64_t{64} * variant.groups);
     const int64_t matrix = variant.groups * int64_t{2} * variant.tokens;
     const int64_t decode = variant.groups * kDecodeCycles;
@@ -126,7 +127,7 @@ Status run_nvfp4_wgmma(const Nvfp4WgmmaCall& call, std::span<const Nvfp4Variant>
   for (int64_t first = 0; first < call.rows; first += fits) {
     *job.unpack = {static_cast<uint8_t*>(call.workspace), first, std::min(fits, call.rows - first)};
     const Nvfp4Variant& variant =
-        choose_nvfp4_variant(variants, job.unpack->rows, call.columns, properties.multiprocessors);
+        choose_nvfp4_variant(variants, job.unpack->rows, call.columns, call.k, properties.multiprocessors);
     device::Nvfp4WgmmaPlan& plan = *job.plan;
     plan.weight_scales = call.weight.scales;
     plan.scale_tiles = static_cast<int32_t>(pieces_of(call.columns, 128));

@@ -17,10 +17,12 @@ struct Nvfp4Variant {
   int tokens, groups, threads;
   uint32_t shared_bytes;
   int stages;
+  int steps_multiple;  // of stages a tile
 };
 template <class Config>
 Nvfp4Variant nvfp4_variant(const void* kernel) {
-  return {kernel, Config::kTokens, Config::kGroups, Config::kThreads, Config::kSharedBytes, Config::kStages};
+  return {kernel,          Config::kTokens,       Config::kGroups, Config::kThreads, Config::kSharedBytes,
+          Config::kStages, Config::kStepsMultiple};
 }
 
 // x [rows, k] times weight [columns, k].
@@ -41,7 +43,7 @@ WorkspaceBytes nvfp4_wgmma_workspace(int64_t rows, int64_t k);
 
 // The variant that takes the least time for this many rows by a model of its cycles; no result depends on it.
 const Nvfp4Variant& choose_nvfp4_variant(std::span<const Nvfp4Variant> variants, int64_t rows, int64_t columns,
-                                         int multiprocessors);
+                                         int64_t k, int multiprocessors);
 
 // Unpacks x and multiplies, in as many pieces as the workspace asks for. `job` is the room's Job, whose plan and unpack
 // are filled in here for every piece; `unpack_kernel` takes a Job, the variants' kernels two tensor maps and a Job.
