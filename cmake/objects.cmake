@@ -18,6 +18,26 @@ function(isobit_configure_host target)
   endif()
 endfunction()
 
+# isobit_compile_alone(SOURCES...): these share names with a neighbour in their folder, see isobit_compile_together.
+function(isobit_compile_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+# isobit_compile_together(TARGET): with ISOBIT_UNITY the sources of a folder are one translation unit, so what their
+# headers hold is compiled once.
+function(isobit_compile_together target)
+  if(NOT ISOBIT_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    get_filename_component(folder ${source} DIRECTORY)
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${group}")
+  endforeach()
+endfunction()
+
 # isobit_add_objects(NAME SOURCES...): host sources that become part of the library.
 function(isobit_add_objects name)
   add_library(${name} OBJECT ${ARGN})
@@ -124,6 +144,7 @@ function(isobit_add_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   isobit_configure_host(${name})
+  isobit_compile_together(${name})
   target_compile_definitions(${name} PRIVATE ISOBIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              ISOBIT_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE isobit_static ${arg_LIBRARIES} GTest::gtest GTest::gtest_main)

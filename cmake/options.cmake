@@ -10,6 +10,8 @@ option(ISOBIT_BUILD_BENCH "Build the benchmark programs of the CPU backend" OFF)
 option(ISOBIT_BUILD_FUZZERS "Build the libFuzzer programs (clang; see the fuzz preset)" OFF)
 option(ISOBIT_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
 option(ISOBIT_WERROR "Warnings are errors" ${PROJECT_IS_TOP_LEVEL})
+option(ISOBIT_UNITY "Compile tests and the interpreter a folder at a time; with a sanitizer the command line too" OFF)
+set(ISOBIT_FMT fmt::fmt-header-only CACHE STRING "fmt of the command line: fmt::fmt links the shared library")
 set(ISOBIT_SANITIZE "" CACHE STRING "Sanitizers of the host code, for example address,undefined")
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

@@ -83,10 +83,11 @@ def run_tests(result: Result, folder: Path, name: str, *options: str, **keywords
 
 
 def build() -> Result:
-    """The library for every architecture (with nvcc), command line and tests."""
+    """The library for every architecture (with nvcc), command line and tests: test programs a folder at a time. The
+    stage aarch64 compiles their sources one by one."""
     result = Result()
     # The environment's Python has apache-tvm-ffi, which the Python package's shim is built with.
-    if build_preset(result, main_preset(), f"-DPython_EXECUTABLE={PYTHON}"):
+    if build_preset(result, main_preset(), f"-DPython_EXECUTABLE={PYTHON}", "-DISOBIT_UNITY=ON"):
         steps = (main_build() / ".ninja_log").read_text().count("\n") - 1
         result.note = f"preset {main_preset()}, {steps} steps"
     return result

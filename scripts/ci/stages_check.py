@@ -201,7 +201,8 @@ def flags() -> Result:
     entries = json.loads((main_build() / "compile_commands.json").read_text())
     commands = [gates.Command(entry["file"], entry["command"]) for entry in entries]
     commands += gates.ptx_commands((main_build() / "build.ninja").read_text())
-    library = [c for c in commands if Path(c.file).is_relative_to(ROOT / "src")]
+    folders = (ROOT / "src", main_build() / "src")  # in the second one: sources of a folder, compiled together
+    library = [c for c in commands if any(Path(c.file).is_relative_to(folder) for folder in folders)]
     result.add("there are compile commands", [] if library else ["none was found"])
     for command in library:
         result.add(f"flags of {os.path.relpath(command.file, ROOT)}", gates.flag_problems(command))

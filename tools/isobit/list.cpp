@@ -11,7 +11,7 @@
 namespace isobit::cli {
 namespace {
 
-struct Options {
+struct ListOptions {
   bool json = false;
   bool markdown = false;
 };
@@ -45,7 +45,7 @@ void print_table(const std::vector<Kernel>& kernels) {
   fmt::print("{}", table.text());
 }
 
-int run(const Options& options) {
+int run(const ListOptions& options) {
   const std::vector<Kernel> kernels = all_kernels();
   if (options.json) {
     print_json(kernels);
@@ -60,7 +60,7 @@ int run(const Options& options) {
 }  // namespace
 
 std::function<int()> set_up_list(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ListOptions>();
   app.add_flag("--json", options->json, "One JSON object per kernel");
   app.add_flag("--markdown", options->markdown, "The table of the documentation: same on every machine and build");
   return [options] { return run(*options); };

@@ -37,15 +37,15 @@ TensorFile open_tensors(const std::string& path) {
   return {std::move(file), std::move(header)};
 }
 
-struct Difference {
+struct TensorDifference {
   uint64_t bytes = 0;    // that differ
   uint64_t element = 0;  // the first that does
   double largest = 0;    // float32: |difference|; infinite where one side is no number
 };
 
-Difference difference_of(const checkpoint::TensorEntry& tensor, std::span<const std::byte> a,
-                         std::span<const std::byte> b) {
-  Difference result;
+TensorDifference difference_of(const checkpoint::TensorEntry& tensor, std::span<const std::byte> a,
+                               std::span<const std::byte> b) {
+  TensorDifference result;
   const std::size_t bits = checkpoint::dtype_bits(tensor.dtype);
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i]) continue;
@@ -94,7 +94,7 @@ int compare_tensors(const CompareOptions& options) {
   }
   bool passed = true;
   for (const checkpoint::TensorEntry& tensor : a.header.tensors) {
-    const Difference d = difference_of(tensor, a.bytes(tensor), b.bytes(*b.header.find(tensor.name)));
+    const TensorDifference d = difference_of(tensor, a.bytes(tensor), b.bytes(*b.header.find(tensor.name)));
     const bool near =
         tensor.dtype == checkpoint::Dtype::kF32 && options.tolerance > 0 && d.largest <= options.tolerance;
     const bool ok = d.bytes == 0 || near;

@@ -17,7 +17,7 @@ using numerics::MmaTerm;
 
 constexpr const char* kKernel = "sm100";
 constexpr int64_t kRows = 32, kColumns = 32, kStep = 64;
-constexpr uint64_t kSeed = 20261130;
+constexpr uint64_t kProbeSeed = 20261130;
 
 MmaTerm e2m1_term(uint8_t code) { return numerics::mma_term((code & 8) != 0, code >> 1 & 3, code & 1u, 1, 1); }
 MmaTerm e4m3_term(uint8_t byte) { return numerics::mma_term(byte >> 7 != 0, byte >> 3 & 15, byte & 7u, 3, 7); }
@@ -99,7 +99,7 @@ nlohmann::ordered_json run(Place place, const Kernel& kernel) {
   nlohmann::ordered_json out = {{"state", "ran"}, {"rows", kRows}, {"columns", kColumns}, {"global_scale", 0x1p-8}};
   out["cases"] = nlohmann::ordered_json::array();
   for (const int64_t k : {kStep, 2 * kStep}) {
-    const Nvfp4Case c(kernel, {kRows, kColumns, k}, ISOBIT_FP32, kSeed, Nvfp4Values::kWide, place.id);
+    const Nvfp4Case c(kernel, {kRows, kColumns, k}, ISOBIT_FP32, kProbeSeed, Nvfp4Values::kWide, place.id);
     const std::vector<uint32_t> outputs = outputs_of(c);
     nlohmann::ordered_json one = {{"k", k}, {"x", matrix_json(c.x())}, {"weight", matrix_json(c.weight())}};
     one["d"] = hex_of<uint32_t>(outputs);
