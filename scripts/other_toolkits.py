@@ -49,7 +49,7 @@ STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) by
 USED = re.compile(r"Used (\d+) registers")
 # The C++ library that the run-time compiler lacks, from CUDA's own.
 SHIMS = {name: name for name in ("cstdint", "cstddef", "cmath", "type_traits", "initializer_list")}
-SHIMS |= {"stdint.h": "cstdint", "stddef.h": "cstddef"}
+SHIMS |= {"stdint.h": "cstdint", "stddef.h": "cstddef", "algorithm": "__algorithm_"}
 
 
 class Kernel(NamedTuple):
