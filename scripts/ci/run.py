@@ -26,12 +26,12 @@ from common import LOGS, Result
 # failed: machines differ.
 WIDE = [
     ("setup", stages_build.setup, 60, ()),
-    ("build", stages_build.build, 1100, ("setup",)),
+    ("build", stages_build.build, 1500, ("setup",)),
     ("tests", stages_build.tests, 240, ("build",)),
     ("headers", stages_check.headers, 100, ("build",)),
     ("resources", stages_kernels.resources, 60, ("build",)),
     ("tidy", stages_lint.tidy, 300, ("build",)),
-    ("sanitizers", stages_build.sanitizers, 600, ("setup",)),
+    ("sanitizers", stages_build.sanitizers, 780, ("setup",)),
     ("fuzz", stages_build.fuzz, 100, ("setup",)),
     ("aarch64", stages_build.aarch64, 700, ("setup",)),
 ]
