@@ -258,12 +258,17 @@ def run_all(names, shapes, call) -> None:
             print(f"{name} {shape}: {time.monotonic() - begin:.1f} s", file=sys.stderr)
 
 
+def parser_of(text: str, peers, sizes: str, samples: int) -> argparse.ArgumentParser:
+    """What every program of pairs is told; sizes names those of a shape."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=samples, help="pairs of a peer and shape")
+    parser.add_argument("--shape", action="append", help=f"{sizes}, instead of the default list; may be repeated")
+    parser.add_argument("--peer", action="append", choices=tuple(peers), help="instead of all; may be repeated")
+    return parser
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=11, help="pairs of a peer and shape")
-    parser.add_argument("--shape", action="append", help="N,H,V, instead of the default list; may be repeated")
-    parser.add_argument("--peer", action="append", choices=tuple(PEERS), help="instead of all; may be repeated")
-    options = parser.parse_args()
+    options = parser_of(__doc__, PEERS, "N,H,V", 11).parse_args()
     timer = Timer()
     with torch.no_grad():
         run_all(options.peer or PEERS, options.shape or SHAPES, lambda *of: compare(*of, options.samples, timer))

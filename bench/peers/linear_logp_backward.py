@@ -12,7 +12,6 @@ gemms    those three products alone, over a dz that is already there: nothing th
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import importlib.metadata
 import json
@@ -28,6 +27,7 @@ from linear_logp import (
     measured,
     native,
     operands,
+    parser_of,
     peak_bytes,
     rl_kernel,
     run_all,
@@ -193,10 +193,7 @@ def compare(name: str, text: str, samples: int, timer: Timer) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=9, help="pairs of a peer and shape")
-    parser.add_argument("--shape", action="append", help="N,H,V, instead of the default list; may be repeated")
-    parser.add_argument("--peer", action="append", choices=tuple(PEERS), help="instead of all; may be repeated")
+    parser = parser_of(__doc__, PEERS, "N,H,V", 9)
     parser.add_argument("--profile", action="store_true", help="first, isobit's time by kernel, on stderr")
     options = parser.parse_args()
     timer = Timer()

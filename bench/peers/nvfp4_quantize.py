@@ -10,14 +10,13 @@ line per peer and shape (docs/results); what could not be run is named on stderr
 
 from __future__ import annotations
 
-import argparse
 import functools
 import importlib.metadata
 import json
 import sys
 
 import torch
-from linear_logp import Timer, measured, peak_bytes, run_all, torch_version
+from linear_logp import Timer, measured, parser_of, peak_bytes, run_all, torch_version
 
 import isobit.torch as ops
 
@@ -108,11 +107,7 @@ def compare(name: str, text: str, samples: int, timer: Timer) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=31, help="pairs of a peer and shape")
-    parser.add_argument("--shape", action="append", help="rows,columns, instead of the default list; may be repeated")
-    parser.add_argument("--peer", action="append", choices=tuple(PEERS), help="instead of all; may be repeated")
-    options = parser.parse_args()
+    options = parser_of(__doc__, PEERS, "rows,columns", 31).parse_args()
     timer = Timer()
     run_all(options.peer or PEERS, options.shape or SHAPES, lambda *of: compare(*of, options.samples, timer))
 

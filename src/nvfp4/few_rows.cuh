@@ -40,6 +40,21 @@ __device__ __forceinline__ int32_t few_rows_pairs(int32_t steps) {
   return (steps + kMultiple - 1) / kMultiple * kMultiple * 2;
 }
 
+// A block's start: its ring, and all that the copying warp does. Returns the warp's number; the copying one's is
+// kWarps.
+template <class Config>
+__device__ __forceinline__ int begin_few_rows(const TensorMap* codes, const Nvfp4FewPlan& plan,
+                                              const Ring<Config::kStages>& ring, const Nvfp4FewShared<Config>& shared) {
+  if (threadIdx.x == 0) ring.initialise(Config::kWarps);
+  __syncthreads();
+  // From one lane, so that the compiler sees a branch that is uniform in the warp.
+  const int warp = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 32, 0);
+  if (warp == Config::kWarps && threadIdx.x % 32 == 0) {
+    copy_few_rows<typename Config::Stage>(codes, plan, ring, shared.stages);
+  }
+  return warp;
+}
+
 // Decodes x to shared memory, rows and blocks that do not exist as zeros; `thread` of the multiplying ones.
 template <class Config>
 __device__ __forceinline__ void unpack_few_rows(const Nvfp4Operand& x, uint32_t to, int32_t steps, int thread) {
@@ -78,21 +93,14 @@ __device__ __forceinline__ void multiply_few_rows(const Nvfp4FewPlan& plan, cons
     ring.wait_full(at);
     const uint32_t offset = at.stage * Stage::kBytes;
     weights.decode_scales(offset, plan.steps - step);
+    weights.for_each_pair(offset, [&](int pair, const uint32_t(&first)[4], const uint32_t(&second)[4]) {
 #pragma unroll
-    for (int s = 0; s < Stage::kSteps; ++s) {
-      weights.load_scales(s);
-#pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        uint32_t first[4], second[4];
-        weights.decode(offset, s, c, first, second);
-#pragma unroll
-        for (int n = 0; n < Config::kGroups; ++n) {
-          const uint4 b = ptx::load_shared_4(x + n * group_bytes + (2 * s + c) * 512);
-          ptx::mma_m16n8k16<numerics::Bf16>(d[n], first, b.x, b.y);
-          ptx::mma_m16n8k16<numerics::Bf16>(d[n], second, b.z, b.w);
-        }
+      for (int n = 0; n < Config::kGroups; ++n) {
+        const uint4 b = ptx::load_shared_4(x + n * group_bytes + pair * 512);
+        ptx::mma_m16n8k16<numerics::Bf16>(d[n], first, b.x, b.y);
+        ptx::mma_m16n8k16<numerics::Bf16>(d[n], second, b.z, b.w);
       }
-    }
+    });
     __syncwarp();
     if (lane == 0) ring.release(at.stage);
     at.advance();

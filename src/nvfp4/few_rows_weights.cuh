@@ -96,6 +96,22 @@ class Nvfp4FewWeights {
     }
     __syncwarp();
   }
+  // Calls body(pair, first, second) for the pairs of blocks of the stage at `offset`, both as fragments of A.
+  template <class Body>
+  __device__ __forceinline__ void for_each_pair(uint32_t offset, const Body& body) {
+#pragma unroll
+    for (int s = 0; s < Stage::kSteps; ++s) {
+      load_scales(s);
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        uint32_t first[4], second[4];
+        decode(offset, s, c, first, second);
+        body(2 * s + c, first, second);
+      }
+    }
+  }
+
+ private:
   // Of step s, 64 elements of K.
   __device__ __forceinline__ void load_scales(int s) {
     const uint32_t at = decoded_ + s * 128 + threadIdx.x % 32 / 4 * 8;
@@ -112,8 +128,6 @@ class Nvfp4FewWeights {
     fragment_of<0>(bytes_of(even.x, even.y), bytes_of(odd.x, odd.y), even_scale, odd_scale, first);
     fragment_of<1>(bytes_of(even.z, even.w), bytes_of(odd.z, odd.w), even_scale, odd_scale, second);
   }
-
- private:
   __device__ __forceinline__ uint32_t bytes_of(uint32_t low, uint32_t high) const {
     return __byte_perm(low, high, selector_);
   }

@@ -8,32 +8,34 @@
 
 namespace isobit::nvfp4_geglu {
 
+struct GlobalScales {
+  const float* device[4];  // of x, gate, up, out; or null: value
+  float value[4];
+
+  __device__ __forceinline__ float read(int i) const { return device[i] != nullptr ? __ldg(device[i]) : value[i]; }
+  __device__ __forceinline__ float out() const { return read(3); }
+  __device__ __forceinline__ Scales all() const { return scales_of(read(0), read(1), read(2), out()); }
+};
+
+inline GlobalScales global_scales_of(const Params& p) {
+  const Nvfp4ScaleView views[] = {p.x_scale, p.gate_scale, p.up_scale, p.out_scale};
+  GlobalScales scales = {};
+  for (int i = 0; i < 4; ++i) {
+    scales.device[i] = views[i].device;
+    scales.value[i] = views[i].value;
+  }
+  return scales;
+}
+
 struct Operands {
   device::Nvfp4Operand x;
-  const float* scale_device[4];  // of x, gate, up, out; or null: scale
-  float scale[4];
+  GlobalScales scales;
   Output out;
   numerics::Gelu gelu;
-
-  __device__ __forceinline__ Scales scales() const {
-    return scales_of(read_scale(0), read_scale(1), read_scale(2), read_scale(3));
-  }
-  __device__ __forceinline__ float read_scale(int i) const {
-    return scale_device[i] != nullptr ? __ldg(scale_device[i]) : scale[i];
-  }
 };
 
 inline Operands operands_of(const Params& p) {
-  Operands operands = {};
-  operands.x = nvfp4_operand(p.x, p.rows, p.k);
-  const Nvfp4ScaleView scales[] = {p.x_scale, p.gate_scale, p.up_scale, p.out_scale};
-  for (int i = 0; i < 4; ++i) {
-    operands.scale_device[i] = scales[i].device;
-    operands.scale[i] = scales[i].value;
-  }
-  operands.out = output_of(p);
-  operands.gelu = p.gelu;
-  return operands;
+  return {nvfp4_operand(p.x, p.rows, p.k), global_scales_of(p), output_of(p), p.gelu};
 }
 
 }  // namespace isobit::nvfp4_geglu

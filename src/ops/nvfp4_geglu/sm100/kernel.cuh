@@ -10,7 +10,7 @@
 #include "numerics/scale_layout.h"
 #include "nvfp4/encode.cuh"
 #include "nvfp4/scaled_tile.cuh"
-#include "ops/nvfp4_geglu/epilogue.h"
+#include "ops/nvfp4_geglu/operands.cuh"
 
 namespace isobit::nvfp4_geglu::sm100 {
 
@@ -24,8 +24,7 @@ static_assert(kThreadBlocks == 4, "a word of scales");
 // What the kernel is told besides the operands; goes to it by value.
 struct Job {
   device::ScaledPlan plan;
-  const float* scale_device[4];  // of x, gate, up, out; or null: scale
-  float scale[4];
+  GlobalScales scales;
   uint8_t* codes;  // aligned to 8 bytes, and every row
   int64_t codes_row_bytes;
   uint8_t* out_scales;  // aligned to 4 bytes unless the layout is linear
@@ -33,10 +32,6 @@ struct Job {
   bool wide;  // codes and every row are aligned to 16 bytes
   int64_t rows, padded_rows, padded_blocks, blocks;
 };
-
-__device__ __forceinline__ float read_scale(const Job& job, int i) {
-  return job.scale_device[i] != nullptr ? __ldg(job.scale_device[i]) : job.scale[i];
-}
 
 // What a thread writes of its row.
 struct Encoded {
@@ -110,7 +105,7 @@ __global__ void __launch_bounds__(ScaledTile::kThreads, 1)
     nvfp4_geglu_scaled(const __grid_constant__ device::ScaledOperands operands, const __grid_constant__ Job job) {
   extern __shared__ __align__(128) unsigned char shared[];
   device::ScaledPipeline<kBlocks>(shared, job.plan).run(operands, [&] {
-    const Scales scales = scales_of(read_scale(job, 0), read_scale(job, 1), read_scale(job, 2), read_scale(job, 3));
+    const Scales scales = job.scales.all();
     return [&job, scales](int64_t row, int64_t column, const float(&sums)[ScaledTile::kThreadColumns]) {
       finish<kGelu>(job, scales, row, column, sums);
     };

@@ -12,11 +12,7 @@ ScaledProduct product_of(const Params& p) { return {p.x, p.weight, p.rows, p.col
 Job job_of(const Params& p, const device::ScaledPlan& plan) {
   Job job = {};
   job.plan = plan;
-  const Nvfp4ScaleView scales[] = {p.x_scale, p.gate_scale, p.up_scale, p.out_scale};
-  for (int i = 0; i < 4; ++i) {
-    job.scale_device[i] = scales[i].device;
-    job.scale[i] = scales[i].value;
-  }
+  job.scales = global_scales_of(p);
   job.codes = p.out.codes;
   job.codes_row_bytes = p.out.row_stride;
   job.out_scales = p.out.scales;

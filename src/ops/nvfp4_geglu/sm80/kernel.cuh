@@ -12,7 +12,7 @@
 
 #include "nvfp4/encode.cuh"
 #include "nvfp4/tile.cuh"
-#include "ops/nvfp4_geglu/epilogue.h"
+#include "ops/nvfp4_geglu/operands.cuh"
 
 namespace isobit::nvfp4_geglu::sm80 {
 
@@ -22,8 +22,7 @@ using numerics::Gelu;
 // What the kernel is told; goes to it by value.
 struct Job {
   device::Nvfp4Operand x, weight;
-  const float* scale_device[4];  // of x, gate, up, out; or null: scale
-  float scale[4];
+  GlobalScales scales;
   uint8_t* codes;
   int64_t codes_row_bytes;
   uint8_t* out_scales;
@@ -33,10 +32,6 @@ struct Job {
   int32_t out_blocks;
   bool vector_stores;  // every block of codes starts at a multiple of 8 bytes
 };
-
-__device__ __forceinline__ float read_scale(const Job& job, int i) {
-  return job.scale_device[i] != nullptr ? __ldg(job.scale_device[i]) : job.scale[i];
-}
 
 // A block as the four lanes of a quad hold it after encoding: the whole 8 bytes in lane 0.
 struct Encoded {
@@ -72,7 +67,7 @@ __global__ void __launch_bounds__(Nvfp4Tile::kThreads, 2) nvfp4_geglu_tile(const
   Nvfp4Tile::Sums sums = {};
   device::multiply_nvfp4(job.x, first_row, job.weight, first_column, shared, sums);
 
-  const Scales scales = scales_of(read_scale(job, 0), read_scale(job, 1), read_scale(job, 2), read_scale(job, 3));
+  const Scales scales = job.scales.all();
   const device::Nvfp4Place place;
   const int64_t block = (first_column + place.warp_column) / 32;
 #pragma unroll

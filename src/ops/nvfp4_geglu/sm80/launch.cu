@@ -12,11 +12,7 @@ Job job_of(const Params& p) {
   Job job = {};
   job.x = nvfp4_operand(p.x, p.rows, p.k);
   job.weight = nvfp4_operand(p.weight, p.columns(), p.k);
-  const Nvfp4ScaleView scales[] = {p.x_scale, p.gate_scale, p.up_scale, p.out_scale};
-  for (int i = 0; i < 4; ++i) {
-    job.scale_device[i] = scales[i].device;
-    job.scale[i] = scales[i].value;
-  }
+  job.scales = global_scales_of(p);
   job.codes = p.out.codes;
   job.codes_row_bytes = p.out.row_stride;
   job.out_scales = p.out.scales;

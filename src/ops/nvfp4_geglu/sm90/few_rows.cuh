@@ -79,22 +79,14 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   extern __shared__ unsigned char memory[];
   const device::Nvfp4FewShared<Config> shared(ptx::shared_address(memory));
   const device::Ring<Config::kStages> ring(shared.barriers);
-  if (threadIdx.x == 0) ring.initialise(Config::kWarps);
-  __syncthreads();
-  // From one lane, so that the compiler sees a branch that is uniform in the warp.
-  const int warp = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 32, 0);
-  if (warp == Config::kWarps) {
-    if (threadIdx.x % 32 == 0) {
-      device::copy_few_rows<typename Config::Stage>(&codes, job.plan, ring, shared.stages);
-    }
-    return;
-  }
+  const int warp = device::begin_few_rows<Config>(&codes, job.plan, ring, shared);
+  if (warp == Config::kWarps) return;
   constexpr uint32_t kAll = 1;  // the barrier of the multiplying warps
   constexpr int kThreads = 32 * Config::kWarps;
   const Operands& operands = job.operands;
   device::unpack_few_rows<Config>(operands.x, shared.x, job.plan.steps, threadIdx.x);
   clear_padding(operands.out, int64_t{blockIdx.x} * kThreads + threadIdx.x, int64_t{gridDim.x} * kThreads);
-  const Scales scales = operands.scales();
+  const Scales scales = operands.scales.all();
   device::Nvfp4FewWeights<typename Config::Stage> weights(
       shared.stages, shared.decoded + warp * Config::Stage::kDecodedWarp, 8 * warp);
   ptx::barrier_sync(kAll, kThreads);

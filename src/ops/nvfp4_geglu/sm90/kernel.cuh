@@ -12,8 +12,7 @@
 
 #include "nvfp4/unpack.cuh"
 #include "nvfp4/wgmma.cuh"
-#include "ops/nvfp4_geglu/epilogue.h"
-#include "ops/nvfp4_geglu/output.cuh"
+#include "ops/nvfp4_geglu/operands.cuh"
 
 namespace isobit::nvfp4_geglu::sm90 {
 
@@ -26,21 +25,13 @@ using Config = device::Nvfp4WgmmaConfig<kTokens, kGroups, kStagingRow>;
 
 struct Job {
   device::Nvfp4WgmmaPlan plan;
-  device::Nvfp4Operand x;
   device::Nvfp4Unpack unpack;
-  const float* scale_device[4];  // of x, gate, up, out; or null: scale
-  float scale[4];
-  Output out;
-  Gelu gelu;
+  Operands operands;
 };
-
-__device__ __forceinline__ float read_scale(const Job& job, int i) {
-  return job.scale_device[i] != nullptr ? __ldg(job.scale_device[i]) : job.scale[i];
-}
 
 __global__ void __launch_bounds__(256) nvfp4_geglu_unpack(const __grid_constant__ Job job) {
   ptx::launch_dependents();
-  device::unpack_nvfp4_half(job.x, job.unpack, int64_t{blockIdx.x} * blockDim.x + threadIdx.x);
+  device::unpack_nvfp4_half(job.operands.x, job.unpack, int64_t{blockIdx.x} * blockDim.x + threadIdx.x);
 }
 
 // Staging of one group: rows of 128 bytes, a token each; 16-byte chunk c of token t lies at c ^ t % 8, so that neither
@@ -72,8 +63,8 @@ __device__ __forceinline__ void quantise_staged(const Job& job, const numerics::
     }
     const int64_t row = first_token + token;
     const int32_t block = first_block + half;
-    if (row < job.unpack.rows && block < job.out.blocks) {
-      store_encoded(job.out, encoder, job.unpack.first_row + row, block, hidden);
+    if (row < job.unpack.rows && block < job.operands.out.blocks) {
+      store_encoded(job.operands.out, encoder, job.unpack.first_row + row, block, hidden);
     }
   }
 }
@@ -122,7 +113,7 @@ constexpr int kSpareWarps = 3;
 template <class Config>
 __device__ __forceinline__ void quantise_tiles(const Job& job, const Block<Config>& block, int spare_warp) {
   const int lane = threadIdx.x % 32;
-  const numerics::Nvfp4Encoder encoder = numerics::nvfp4_encoder(read_scale(job, 3));
+  const numerics::Nvfp4Encoder encoder = numerics::nvfp4_encoder(job.operands.scales.out());
   uint32_t parity = 0;
   device::for_each_tile(job.plan, [&](const device::Nvfp4TilePlace& tile) {
     if (tile.last) return;
@@ -139,14 +130,14 @@ __device__ __forceinline__ void quantise_tiles(const Job& job, const Block<Confi
 template <class Config>
 __device__ __forceinline__ void multiply_tiles(const Job& job, const Block<Config>& block,
                                                const device::Ring<Config::kStages>& ring, int group) {
-  const Scales scales = scales_of(read_scale(job, 0), read_scale(job, 1), read_scale(job, 2), read_scale(job, 3));
+  const Scales scales = job.operands.scales.all();
   const Staging staging = block.group_staging(group);
   uint32_t parity = 1;  // the staging is free at first
   device::multiply_nvfp4<Config>(job.plan, ring, block.shared, group,
                                  [&](const device::Nvfp4TilePlace& tile, int pair, const float(&d)[Config::kSums]) {
                                    wait_turn(block.free(group), parity);
                                    parity ^= 1;
-                                   if (job.gelu == Gelu::kTanh) {
+                                   if (job.operands.gelu == Gelu::kTanh) {
                                      stage_hidden<Config, Gelu::kTanh>(d, scales, staging, pair % 32);
                                    } else {
                                      stage_hidden<Config, Gelu::kErf>(d, scales, staging, pair % 32);
@@ -186,7 +177,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       // Before there is anything to quantise. What came before the unpacking kernel is done with these bytes.
       constexpr int kSpareThreads = 32 * kSpareWarps;
       if (job.unpack.first_row == 0) {
-        clear_padding(job.out, int64_t{blockIdx.x} * kSpareThreads + threadIdx.x - 32,
+        clear_padding(job.operands.out, int64_t{blockIdx.x} * kSpareThreads + threadIdx.x - 32,
                       int64_t{gridDim.x} * kSpareThreads);
       }
       quantise_tiles(job, block, warp - 1);

@@ -43,15 +43,7 @@ WorkspaceBytes workspace(const Params& params) {
 
 Status run(const Params& p, void* stream) {
   if (nvfp4_rows_are_few(p.rows, p.k)) return run_few(p, stream);
-  Job job = {};
-  job.x = nvfp4_operand(p.x, p.rows, p.k);
-  const Nvfp4ScaleView scales[] = {p.x_scale, p.gate_scale, p.up_scale, p.out_scale};
-  for (int i = 0; i < 4; ++i) {
-    job.scale_device[i] = scales[i].device;
-    job.scale[i] = scales[i].value;
-  }
-  job.out = output_of(p);
-  job.gelu = p.gelu;
+  Job job = {{}, {}, operands_of(p)};
   const Nvfp4Variant variants[] = {variant<32, 4>(),  variant<32, 1>(),  variant<64, 2>(),
                                    variant<128, 2>(), variant<200, 2>(), variant<208, 2>(),
                                    variant<224, 2>(), variant<248, 2>(), variant<256, 2>()};

@@ -15,6 +15,20 @@ void expect_cpu_bytes_wgmma(const Shape& shape) {
   isobit::test::expect_cpu_bytes_emulated<Problem>(ISOBIT_BINARY_DIR "/ptx/nvfp4_geglu/sm90", "sm90", shape);
 }
 
+// Other layouts than the kernel's own, padded rows, scales in device memory, any byte as a scale.
+Shape with_everything(int64_t rows, int64_t width) {
+  return {.rows = rows,
+          .width = width,
+          .k = 320,
+          .x_layout = ISOBIT_NVFP4_LINEAR,
+          .out_layout = ISOBIT_NVFP4_8X4,
+          .padding = 16,
+          .device_scales = true,
+          .x_scale = 1e-4f,
+          .up_scale = 0.75f,
+          .values = ScaleValues::kAny};
+}
+
 TEST(Nvfp4GegluEmulated, WholeAndRaggedTiles) {
   expect_cpu_bytes({.rows = 128, .width = 64, .k = 64});
   expect_cpu_bytes({.rows = 5, .width = 80, .k = 208, .gelu = ISOBIT_GELU_ERF, .out_scale = 30});
@@ -60,18 +74,7 @@ TEST(Nvfp4GegluEmulatedFewRows, MoreStagesThanTheRingHas) {
 }
 
 TEST(Nvfp4GegluEmulatedFewRows, LayoutsStridesAndAnyScaleByte) {
-  for (const int64_t rows : {5, 15}) {
-    expect_cpu_bytes_wgmma({.rows = rows,
-                            .width = 112,
-                            .k = 320,
-                            .x_layout = ISOBIT_NVFP4_LINEAR,
-                            .out_layout = ISOBIT_NVFP4_8X4,
-                            .padding = 16,
-                            .device_scales = true,
-                            .x_scale = 1e-4f,
-                            .up_scale = 0.75f,
-                            .values = ScaleValues::kAny});
-  }
+  for (const int64_t rows : {5, 15}) expect_cpu_bytes_wgmma(with_everything(rows, 112));
 }
 
 // Four multiprocessors, so the tiles are chosen as named, and blocks have several of them. Few rows come here if a
@@ -95,18 +98,7 @@ TEST(Nvfp4GegluEmulatedWgmma, WholeRounds) {
   expect_cpu_bytes_wgmma({.rows = 197, .width = 336, .k = 512, .gelu = ISOBIT_GELU_ERF, .out_scale = 30});
 }
 
-TEST(Nvfp4GegluEmulatedWgmma, LayoutsStridesAndAnyScaleByte) {
-  expect_cpu_bytes_wgmma({.rows = 70,
-                          .width = 48,
-                          .k = 320,
-                          .x_layout = ISOBIT_NVFP4_LINEAR,
-                          .out_layout = ISOBIT_NVFP4_8X4,
-                          .padding = 16,
-                          .device_scales = true,
-                          .x_scale = 1e-4f,
-                          .up_scale = 0.75f,
-                          .values = ScaleValues::kAny});
-}
+TEST(Nvfp4GegluEmulatedWgmma, LayoutsStridesAndAnyScaleByte) { expect_cpu_bytes_wgmma(with_everything(70, 48)); }
 
 }  // namespace
 }  // namespace isobit::nvfp4_geglu::test

@@ -15,6 +15,19 @@ void expect_cpu_bytes_wgmma(const Shape& shape) {
   isobit::test::expect_cpu_bytes_emulated<Problem>(ISOBIT_BINARY_DIR "/ptx/nvfp4_linear/sm90", "sm90", shape);
 }
 
+// Another layout than the kernel's own, padded rows, an odd output, scales in device memory, any byte as a scale.
+Shape with_everything(int64_t rows) {
+  return {.rows = rows,
+          .columns = 46,
+          .k = 320,
+          .dtype = ISOBIT_BF16,
+          .x_layout = ISOBIT_NVFP4_LINEAR,
+          .padding = 16,
+          .out_offset = 1,
+          .device_scales = true,
+          .values = ScaleValues::kAny};
+}
+
 TEST(Nvfp4LinearEmulated, WholeAndRaggedTiles) {
   expect_cpu_bytes({.rows = 128, .columns = 128, .k = 64});
   expect_cpu_bytes({.rows = 5, .columns = 131, .k = 208, .dtype = ISOBIT_BF16, .x_scale = 0.3f, .weight_scale = 1.7f});
@@ -55,17 +68,7 @@ TEST(Nvfp4LinearEmulatedChain, MoreStagesThanTheRingsHave) {
 }
 
 TEST(Nvfp4LinearEmulatedChain, LayoutsStridesAndAnyScaleByte) {
-  for (const int64_t rows : {5, 15, 29}) {
-    expect_cpu_bytes_wgmma({.rows = rows,
-                            .columns = 46,
-                            .k = 320,
-                            .dtype = ISOBIT_BF16,
-                            .x_layout = ISOBIT_NVFP4_LINEAR,
-                            .padding = 16,
-                            .out_offset = 1,
-                            .device_scales = true,
-                            .values = ScaleValues::kAny});
-  }
+  for (const int64_t rows : {5, 15, 29}) expect_cpu_bytes_wgmma(with_everything(rows));
 }
 
 // More weight rows than a chain of products takes.
@@ -87,17 +90,7 @@ TEST(Nvfp4LinearEmulatedWgmma, LargeTiles) {
   expect_cpu_bytes_wgmma({.rows = 240, .columns = 1000, .k = 64});
 }
 
-TEST(Nvfp4LinearEmulatedWgmma, LayoutsStridesAndAnyScaleByte) {
-  expect_cpu_bytes_wgmma({.rows = 70,
-                          .columns = 46,
-                          .k = 320,
-                          .dtype = ISOBIT_BF16,
-                          .x_layout = ISOBIT_NVFP4_LINEAR,
-                          .padding = 16,
-                          .out_offset = 1,
-                          .device_scales = true,
-                          .values = ScaleValues::kAny});
-}
+TEST(Nvfp4LinearEmulatedWgmma, LayoutsStridesAndAnyScaleByte) { expect_cpu_bytes_wgmma(with_everything(70)); }
 
 }  // namespace
 }  // namespace isobit::nvfp4_linear::test
