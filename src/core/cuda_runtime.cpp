@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdio>
 
 #include "core/runtime.h"
@@ -41,17 +42,22 @@ class DeviceGuard {
 
 using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
 
-EncodeTiled encode_tiled_function() {
-  static const EncodeTiled function = [] {
-    void* address = nullptr;
-    cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-    const cudaError_t error =
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &address, 12000, cudaEnableDefault, &result);
-    if (error != cudaSuccess) cudaGetLastError();
-    return error == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<EncodeTiled>(address)
-                                                                         : nullptr;
-  }();
-  return function;
+// Only success is remembered: what failed once (a driver that could not start) may succeed later.
+Status encode_tiled_function(EncodeTiled* function) {
+  static std::atomic<EncodeTiled> known = nullptr;
+  *function = known.load(std::memory_order_relaxed);
+  if (*function != nullptr) return Status();
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+  const cudaError_t error =
+      cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &address, 12000, cudaEnableDefault, &result);
+  if (Status s = check(error, "cudaGetDriverEntryPointByVersion(cuTensorMapEncodeTiled)"); !s.ok()) return s;
+  if (result != cudaDriverEntryPointSuccess) {
+    return fail(ISOBIT_DEVICE_ERROR, "driver: expected cuTensorMapEncodeTiled of CUDA 12.0, got none");
+  }
+  *function = reinterpret_cast<EncodeTiled>(address);
+  known.store(*function, std::memory_order_relaxed);
+  return Status();
 }
 
 class Cuda final : public Runtime {
@@ -111,8 +117,8 @@ class Cuda final : public Runtime {
   }
 
   Status encode_tensor_map(const TensorMapSpec& spec, TensorMap* out) override {
-    const EncodeTiled encode = encode_tiled_function();
-    if (encode == nullptr) return fail(ISOBIT_DEVICE_ERROR, "driver: expected cuTensorMapEncodeTiled, got none");
+    EncodeTiled encode = nullptr;
+    if (Status s = encode_tiled_function(&encode); !s.ok()) return s;
     const cuuint32_t element_strides[5] = {1, 1, 1, 1, 1};
     static_assert(sizeof(CUtensorMap) == sizeof(TensorMap));
     const CUresult result =
