@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/build_config.h"
+#include "core/tensor_map_limits.h"
 
 namespace isobit {
 namespace {
@@ -30,6 +31,9 @@ Status check_operand(const char* name, const Nvfp4View& view, int64_t rows) {
   }
   if (rows > 1 && view.row_stride % 16 != 0) {
     return refuse(field("codes"), "stride[0] a multiple of 16", "%lld", static_cast<long long>(view.row_stride));
+  }
+  if (view.row_stride >= kTensorMapStrideLimit) {
+    return refuse(field("codes"), "stride[0] below 2^40", "%lld", static_cast<long long>(view.row_stride));
   }
   if (reinterpret_cast<uintptr_t>(view.scales) % 16 == 0) return Status();
   return refuse(field("scales"), "an address aligned to 16 bytes", "%p", static_cast<void*>(view.scales));

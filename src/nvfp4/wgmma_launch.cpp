@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/tensor_map_limits.h"
+
 namespace isobit {
 namespace {
 
@@ -87,6 +89,10 @@ Status nvfp4_wgmma_takes(const Nvfp4WgmmaCall& call) {
   if (reinterpret_cast<uintptr_t>(call.weight.codes) % 16 != 0 || call.weight.row_stride % 16 != 0 ||
       reinterpret_cast<uintptr_t>(call.weight.scales) % 16 != 0) {
     return fail(ISOBIT_UNSUPPORTED, "needs weight codes, their rows and scales at multiples of 16 bytes");
+  }
+  if (2 * call.weight.row_stride >= kTensorMapStrideLimit) {  // encode_nvfp4_codes steps over pairs of rows
+    return fail(ISOBIT_UNSUPPORTED, "needs rows of weight codes less than 2^39 bytes apart, got %lld",
+                static_cast<long long>(call.weight.row_stride));
   }
   // Of the smallest tiles: 8 tokens by 64 weight rows.
   if (pieces_of(call.rows, 8) * pieces_of(call.columns, 64) > kMostTiles) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <string>
 
 #include "core/build_config.h"
@@ -17,7 +18,9 @@ namespace isobit::test {
 template <class Problem>
 class DispatchTest : public testing::Test {
  protected:
+  using Args = typename Problem::Args;
   using Shape = typename Problem::ShapeType;
+  using Change = std::function<void(Args&)>;
 
   // A shape of 130 rows and K = 64, six tiles of 128 x 128.
   explicit DispatchTest(const Shape& shape) : shape_(shape) {}
@@ -25,18 +28,20 @@ class DispatchTest : public testing::Test {
   void SetUp() override {
     if (!kBuiltWithCuda) GTEST_SKIP() << "this build has no CUDA kernels to dispatch to";
   }
-  isobit_status run(const Shape& shape, const char* kernel, void* stream = nullptr, size_t workspace_bytes = 0) {
+  isobit_status run(const Shape& shape, const char* kernel, void* stream = nullptr, size_t workspace_bytes = 0,
+                    const Change& change = {}) {
     Problem problem(shape);
-    typename Problem::Args args = problem.args(problem.arena.bytes.data(), {ISOBIT_CUDA, 1});
+    Args args = problem.args(problem.arena.bytes.data(), {ISOBIT_CUDA, 1});
     args.kernel = kernel;
     args.workspace = reinterpret_cast<void*>(4096);
     args.workspace_bytes = workspace_bytes;
+    if (change) change(args);
     return Problem::kCalls.run(&args, stream);
   }
 
   void mma_sync_launches_once_without_workspace() {
     int stream = 0;
-    for (const int capability : {80, 86, 89, 90, 100, 103, 110, 120, 121}) {
+    for (const int capability : {80, 86, 89, 90, 100, 103, 110, 120, 121, 129}) {
       recorder_.capabilities[1] = capability;
       recorder_.launches.clear();
       ASSERT_EQ(run(shape_, "sm80", &stream), ISOBIT_OK) << isobit_last_error();
@@ -75,6 +80,30 @@ class DispatchTest : public testing::Test {
     refused([](Shape& s) { s.weight_layout = ISOBIT_NVFP4_LINEAR; }, "needs weight scales in the 128x4 layout");
     refused([](Shape& s) { s.padding = 8; }, "at multiples of 16 bytes");
     EXPECT_TRUE(recorder_.launches.empty());
+  }
+
+  // The stride of a tensor map is below 2^40 bytes, and these step over pairs of weight rows.
+  void wgmma_names_the_copy_engines_stride() {
+    for (const int64_t rows : {1, 130}) {
+      for (const int64_t stride : {(int64_t{1} << 39) - 16, int64_t{1} << 39}) {
+        recorder_.launches.clear();
+        Shape shape = shape_;
+        shape.rows = rows;
+        const isobit_status status = run(shape, "sm90", nullptr, size_t{1} << 20, [&](Args& args) {
+          args.weight.codes.data = reinterpret_cast<void*>(uintptr_t{1} << 60);  // away from what is written
+          args.weight.codes.stride[0] = stride;
+        });
+        if (stride < int64_t{1} << 39) {
+          EXPECT_EQ(status, ISOBIT_OK) << isobit_last_error();
+          continue;
+        }
+        EXPECT_EQ(status, ISOBIT_UNSUPPORTED);
+        EXPECT_NE(std::string(isobit_last_error()).find("less than 2^39 bytes apart, got 549755813888"),
+                  std::string::npos)
+            << isobit_last_error();
+        EXPECT_TRUE(recorder_.launches.empty());
+      }
+    }
   }
 
   void old_devices_are_refused() {

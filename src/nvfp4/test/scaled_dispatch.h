@@ -43,6 +43,11 @@ class ScaledDispatchTest : public testing::Test {
   }
   static void move(isobit_tensor& tensor, int bytes) { tensor.data = static_cast<char*>(tensor.data) + bytes; }
 
+  static void stretch(isobit_tensor& tensor) {
+    tensor.data = reinterpret_cast<void*>(uintptr_t{1} << 60);  // away from what is written
+    tensor.stride[0] = int64_t{1} << 40;                        // bytes: the first that no tensor map takes
+  }
+
   void launches_once_persistently() {
     for (const int capability : {100, 103, 110}) {
       recorder_.capabilities = {capability};
@@ -83,6 +88,8 @@ class ScaledDispatchTest : public testing::Test {
     shape = shape_;
     shape.padding = 8;
     refused(none, "x.codes: expected stride[0] a multiple of 16, got 40", shape);
+    refused([](Args& a) { stretch(a.weight.codes); }, "weight.codes: expected stride[0] below 2^40, got 1099511627776",
+            shape_);
     refused([](Args& a) { move(a.x.codes, 8); }, "x.codes: expected an address aligned to 16 bytes", shape_);
     refused([](Args& a) { move(a.weight.codes, 8); }, "weight.codes: expected an address aligned to 16 bytes", shape_);
     refused([](Args& a) { move(a.x.scales, 8); }, "x.scales: expected an address aligned to 16 bytes", shape_);

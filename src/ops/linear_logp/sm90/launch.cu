@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/runtime.h"
+#include "core/tensor_map_limits.h"
 #include "ops/linear_logp/sm90/kernel.cuh"
 #include "ops/linear_logp/sm90/stream_kernel.cuh"
 
@@ -157,6 +158,9 @@ Status check_operand(const char* name, const void* data, int64_t stride) {
   if (reinterpret_cast<uintptr_t>(data) % 16 != 0) return refuse(name, "a base aligned to 16 bytes", "%p", data);
   if (stride <= 0 || stride % 8 != 0) {
     return refuse(name, "stride[0] a positive multiple of 8", "%lld", static_cast<long long>(stride));
+  }
+  if (stride >= kTensorMapStrideLimit / 2) {
+    return refuse(name, "stride[0] below 2^39", "%lld", static_cast<long long>(stride));
   }
   return Status();
 }

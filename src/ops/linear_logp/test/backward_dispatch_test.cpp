@@ -91,6 +91,26 @@ TEST_F(LinearLogpBackwardDispatch, RefusalsSayWhyAndLaunchNothing) {
   expect_refusal(80, 64, nullptr, 1000, ISOBIT_WORKSPACE_TOO_SMALL, "workspace_bytes");
 }
 
+// The stride of a tensor map is below 2^40 bytes. What SM90's kernels refuse, forward or backward, goes to mma.sync.
+TEST_F(LinearLogpBackwardDispatch, StridesBeyondTheCopyEngine) {
+  MockedPlace place;
+  mock_.capabilities = {90};
+  BackwardCall call(random_case({20, 64, 300}, 5), &place, {.kernel = "sm90"});
+  call.args.forward.weight.data = reinterpret_cast<void*>(uintptr_t{1} << 60);  // away from what is written
+  call.args.forward.weight.stride[0] = (int64_t{1} << 39) - 8;
+  EXPECT_EQ(isobit_linear_logp_backward(&call.args, nullptr), ISOBIT_OK) << isobit_last_error();
+  call.args.forward.weight.stride[0] = int64_t{1} << 39;
+  mock_.launches.clear();
+  EXPECT_EQ(isobit_linear_logp_backward(&call.args, nullptr), ISOBIT_UNSUPPORTED);
+  EXPECT_NE(std::string(isobit_last_error()).find("weight: expected stride[0] below 2^39, got 549755813888"),
+            std::string::npos)
+      << isobit_last_error();
+  EXPECT_TRUE(mock_.launches.empty());
+  call.args.forward.kernel = nullptr;
+  EXPECT_EQ(isobit_linear_logp_backward(&call.args, nullptr), ISOBIT_OK) << isobit_last_error();
+  EXPECT_FALSE(used_copy_engine());
+}
+
 TEST_F(LinearLogpBackwardDispatch, NoRowsLaunchNothingThatAccumulates) {
   BackwardCase none = random_case({0, 33, 300}, 6);
   none.accumulate = true;
