@@ -6,6 +6,9 @@
 
 namespace isobit {
 
+// The upper end of rows that have code from 8.0 on: that for 12.0 and 12.1 runs on every device of major version 12.
+inline constexpr int kLatestCapability = 129;
+
 // "9.0", or "10.0 to 11.0".
 struct CapabilityText {
   char text[32];

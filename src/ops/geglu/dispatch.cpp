@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "core/build_config.h"
+#include "core/capability.h"
 #include "ops/geglu/cpu/kernel.h"
 #include "ops/geglu/cuda/launch.h"
 
@@ -66,11 +67,11 @@ constexpr Kernel<Params> kTable[] = {
      .takes = cpu_takes,
      .run = cpu::run,
      .workspace = no_workspace},
-    {.info = {kOp, "tile", kArchitectures, kContract, ISOBIT_CUDA, 80, 129, kBuiltWithCuda},
+    {.info = {kOp, "tile", kArchitectures, kContract, ISOBIT_CUDA, 80, kLatestCapability, kBuiltWithCuda},
      .takes = tile_takes,
      .run = run_tile,
      .workspace = no_workspace},
-    {.info = {kOp, "row", kArchitectures, kContract, ISOBIT_CUDA, 80, 129, kBuiltWithCuda},
+    {.info = {kOp, "row", kArchitectures, kContract, ISOBIT_CUDA, 80, kLatestCapability, kBuiltWithCuda},
      .takes = row_takes,
      .run = cuda::launch_row,
      .workspace = no_workspace},

@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "core/build_config.h"
+#include "core/capability.h"
 #include "ops/linear_logp/backward_contract.h"
 #include "ops/linear_logp/cpu/backward.h"
 #include "ops/linear_logp/cuda/kernels.h"
@@ -24,7 +25,8 @@ constexpr Kernel<BackwardParams> kTable[] = {
      .takes = cuda::takes_backward_sm80,
      .run = cuda::run_backward_sm80,
      .workspace = cuda::backward_workspace_sm80},
-    {.info = {kOp, "sm80", "80, 86, 89, 100, 103, 110, 120, 121", kUnmeasured, ISOBIT_CUDA, 80, 121, kBuiltWithCuda},
+    {.info = {kOp, "sm80", "80, 86, 89, 100, 103, 110, 120, 121", kUnmeasured, ISOBIT_CUDA, 80, kLatestCapability,
+              kBuiltWithCuda},
      .takes = cuda::takes_backward_sm80,
      .run = cuda::run_backward_sm80,
      .workspace = cuda::backward_workspace_sm80},

@@ -1,6 +1,7 @@
 #include "ops/linear_logp/dispatch.h"
 
 #include "core/build_config.h"
+#include "core/capability.h"
 #include "ops/linear_logp/contract.h"
 #include "ops/linear_logp/cpu/kernel.h"
 #include "ops/linear_logp/cuda/kernels.h"
@@ -25,7 +26,8 @@ constexpr Kernel<Params> kTable[] = {
      .takes = cuda::takes_sm80,
      .run = cuda::run_sm80,
      .workspace = cuda::workspace},
-    {.info = {kOp, "sm80", "80, 86, 89, 100, 103, 110, 120, 121", kUnmeasured, ISOBIT_CUDA, 80, 121, kBuiltWithCuda},
+    {.info = {kOp, "sm80", "80, 86, 89, 100, 103, 110, 120, 121", kUnmeasured, ISOBIT_CUDA, 80, kLatestCapability,
+              kBuiltWithCuda},
      .takes = cuda::takes_sm80,
      .run = cuda::run_sm80,
      .workspace = cuda::workspace},

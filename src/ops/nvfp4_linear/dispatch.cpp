@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "core/build_config.h"
+#include "core/capability.h"
 #include "core/entry_points.h"
 #include "ops/nvfp4_linear/contract.h"
 #include "ops/nvfp4_linear/cpu/kernel.h"
@@ -43,7 +44,8 @@ constexpr Kernel<Params> kTable[] = {
      .takes = sm80::takes,
      .run = sm80::run,
      .workspace = sm80::workspace},
-    {.info = {kOp, "sm80", "80, 86, 89, 100, 103, 110, 120, 121", kUnmeasured, ISOBIT_CUDA, 80, 129, kBuiltWithCuda},
+    {.info = {kOp, "sm80", "80, 86, 89, 100, 103, 110, 120, 121", kUnmeasured, ISOBIT_CUDA, 80, kLatestCapability,
+              kBuiltWithCuda},
      .takes = sm80::takes,
      .run = sm80::run,
      .workspace = sm80::workspace},

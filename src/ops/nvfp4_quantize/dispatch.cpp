@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/build_config.h"
+#include "core/capability.h"
 #include "ops/nvfp4_quantize/contract.h"
 #include "ops/nvfp4_quantize/cpu/kernel.h"
 #include "ops/nvfp4_quantize/cuda/launch.h"
@@ -20,7 +21,8 @@ constexpr Kernel<Params> kTable[] = {
      .takes = cpu::takes,
      .run = cpu::run,
      .workspace = no_workspace},
-    {.info = {kOp, "cuda", "80, 86, 89, 90, 100, 103, 110, 120, 121", kContract, ISOBIT_CUDA, 80, 129, kBuiltWithCuda},
+    {.info = {kOp, "cuda", "80, 86, 89, 90, 100, 103, 110, 120, 121", kContract, ISOBIT_CUDA, 80, kLatestCapability,
+              kBuiltWithCuda},
      .takes = cuda::takes,
      .run = cuda::run,
      .workspace = no_workspace},

@@ -52,7 +52,7 @@ class LinearLogpBackwardDispatch : public testing::Test {
 
 TEST_F(LinearLogpBackwardDispatch, EveryArchitecture) {
   const BackwardCase c = random_case({70, 64, 300}, 1);
-  for (const int capability : {80, 86, 89, 90, 100, 103, 110, 120, 121}) {
+  for (const int capability : {80, 86, 89, 90, 100, 103, 110, 120, 121, 129}) {
     ASSERT_EQ(run(capability, c), ISOBIT_OK) << isobit_last_error();
     EXPECT_FALSE(mock_.launches.empty());
     EXPECT_EQ(used_copy_engine(), capability == 90) << capability;
