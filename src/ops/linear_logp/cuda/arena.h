@@ -1,4 +1,5 @@
-// Hands out pieces of a workspace, each aligned to 256 bytes; with a null base it only measures.
+// Hands out pieces of a workspace, each aligned to 256 bytes; with a null base it only measures. What no size_t can
+// count (the logits of 2^31 rows and as many ids) measures SIZE_MAX, which no workspace has.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +12,12 @@ class Arena {
   explicit Arena(void* base) : base_(static_cast<unsigned char*>(base)) {}
   template <class T>
   T* take(int64_t elements) {
-    constexpr int64_t kAlignment = 256;
+    constexpr size_t kAlignment = 256;
     T* const result = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
-    used_ +=
-        static_cast<size_t>((elements * static_cast<int64_t>(sizeof(T)) + kAlignment - 1) / kAlignment * kAlignment);
+    const auto count = static_cast<size_t>(elements);
+    const size_t room = SIZE_MAX - used_;
+    const bool countable = room >= kAlignment && count <= (room - kAlignment) / sizeof(T);
+    used_ = countable ? used_ + (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment : SIZE_MAX;
     return result;
   }
   size_t used() const { return used_; }

@@ -20,6 +20,17 @@ BackwardParams params(int64_t rows, int64_t width, int64_t vocab, isobit_dtype w
   return p;
 }
 
+// The logits of 2^31 rows and ids.
+TEST(WorkspaceArena, MeasuresWhatNoWorkspaceHolds) {
+  Arena arena(nullptr);
+  EXPECT_EQ(arena.take<float>(100), nullptr);
+  EXPECT_EQ(arena.used(), 512u);
+  arena.take<float>(int64_t{1} << 62);
+  EXPECT_EQ(arena.used(), SIZE_MAX);
+  arena.take<float>(1);
+  EXPECT_EQ(arena.used(), SIZE_MAX);
+}
+
 TEST(BackwardPlan, ModelShapesShareTheirLogitsWithinAGibibyte) {
   for (const BackwardParams& p : {params(4096, 2048, 131072), params(4096, 4096, 151936), params(8192, 4096, 151936),
                                   params(16384, 4096, 151936), params(8192, 4096, 151936, ISOBIT_BF16)}) {
