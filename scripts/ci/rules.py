@@ -141,6 +141,18 @@ def rooms_include_one_way(root: Path) -> list[str]:
     return [f"{LAYERED}: these rooms include one another in a circle: {', '.join(circular)}"] if circular else []
 
 
+def instructions_stand_alone(root: Path) -> list[str]:
+    """src/device/ptx includes itself and src/core alone: src/numerics and the rest of src/device stand on it."""
+    home = Path("src/device/ptx")
+    return [
+        f"{path}: includes {name}"
+        for path in _sources(root)
+        if path.is_relative_to(home)
+        for name in re.findall(r'^#include "([^"]+)"', _read(root, path), re.MULTILINE)
+        if not name.startswith(("device/ptx/", "core/"))
+    ]
+
+
 def device_code_suffix(root: Path) -> list[str]:
     """.cu and .cuh are for files with device code, or with kernels that they include."""
     pattern = re.compile(r"__(global|device|shared|constant)__|__CUDA_ARCH__|<<<|ISOBIT_HD|\basm\b|#include .*\.cuh\"")
@@ -190,6 +202,7 @@ RULES = (
     room_shape,
     room_runs_in_the_interpreter,
     rooms_include_one_way,
+    instructions_stand_alone,
     device_code_suffix,
     words,
     public_headers_name_no_private_file,

@@ -35,6 +35,7 @@ FAULTS = [
             "src/ptx/memory/c.h": '#include "ptx/values/b.h"\n#include "ptx/syntax/d.h"\n',
         },
     ),
+    (rules.instructions_stand_alone, {"src/device/ptx/a.cuh": '#include "numerics/bf16.h"\n'}),
     (rules.device_code_suffix, {"src/core/a.cu": "int x;\n"}),
     (rules.words, {"README.md": "see /" + "work/elsewhere for more\n"}),
     (rules.words, {"a.md": "fixed in issue 12\n"}),
@@ -46,7 +47,7 @@ FAULTS = [
 ]
 CLEAN = {
     **dict.fromkeys(ROOM, ""),
-    "src/device/ptx/a.cuh": '__device__ void f() { asm volatile("nop;"); }\n',
+    "src/device/ptx/a.cuh": '#include "device/ptx/b.cuh"\n__device__ void f() { asm volatile("nop;"); }\n',
     "src/core/a.cpp": "// asm (spelled in a comment) is fine\nvoid f(int x) {\n" + "  x += 1;\n" * 78 + "}\n",
     "src/ops/op/sm90/kernel.cuh": "__global__ void f();\n" + "\n" * 499,
     "src/ops/op/sm90/launch.h": "",

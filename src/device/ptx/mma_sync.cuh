@@ -2,10 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
-
-#include "numerics/bf16.h"
-#include "numerics/fp16.h"
 
 namespace isobit::device::ptx {
 
@@ -26,10 +22,10 @@ __device__ __forceinline__ void load_matrix_x4_transposed(uint32_t (&r)[4], uint
 }
 
 // d += a b for a 16x16 row-major A and a 16x8 column-major B (PTX ISA 9.7.14.5.8); d: four accumulators in registers.
-// Format: numerics::Bf16 or Fp16.
+// Format: a type whose kMantissaBits are those of bf16 (7) or fp16 (10), such as numerics::Bf16.
 template <class Format>
 __device__ __forceinline__ void mma_m16n8k16(float* d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  if constexpr (std::is_same_v<Format, numerics::Bf16>) {
+  if constexpr (Format::kMantissaBits == 7) {
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"

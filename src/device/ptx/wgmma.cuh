@@ -5,10 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
-
-#include "numerics/bf16.h"
-#include "numerics/fp16.h"
 
 namespace isobit::device::ptx {
 
@@ -32,10 +28,11 @@ __device__ __forceinline__ void wgmma_pin(float (&d)[kCount]) {
 }
 
 // d = a b, plus d if `accumulate`; A is 64x16 and B is n x 16, in shared memory behind descriptors: K-major, or
-// MN-major where the operand is transposed (1). Format: numerics::Bf16 or Fp16.
+// MN-major where the operand is transposed (1). Format: a type whose kMantissaBits are those of bf16 (7) or fp16 (10),
+// such as numerics::Bf16.
 template <class Format, int kTransposedA = 0, int kTransposedB = 0>
 struct Wgmma {
-  static constexpr bool kBf16 = std::is_same_v<Format, numerics::Bf16>;
+  static constexpr bool kBf16 = Format::kMantissaBits == 7;
 
   static __device__ __forceinline__ void mma(float (&d)[4], uint64_t a, uint64_t b, int accumulate) {
     if constexpr (kBf16) {
