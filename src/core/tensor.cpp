@@ -64,23 +64,6 @@ const char* dtype_name(isobit_dtype dtype) {
   }
 }
 
-int64_t dtype_bytes(isobit_dtype dtype) {
-  switch (dtype) {
-    case ISOBIT_BF16:
-    case ISOBIT_FP16:
-      return 2;
-    case ISOBIT_FP32:
-    case ISOBIT_INT32:
-      return 4;
-    case ISOBIT_INT64:
-      return 8;
-    case ISOBIT_UINT8:
-      return 1;
-    default:
-      return 0;
-  }
-}
-
 Status check_view(const char* name, const isobit_tensor& tensor, std::initializer_list<isobit_dtype> dtypes,
                   std::initializer_list<int> ranks) {
   if (!contains(dtypes, tensor.dtype)) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "core/dtype.h"
 #include "core/status.h"
 
 namespace isobit {
@@ -11,7 +12,6 @@ namespace isobit {
 inline bool present(const isobit_tensor& tensor) { return tensor.dtype != ISOBIT_NONE; }
 
 const char* dtype_name(isobit_dtype dtype);
-int64_t dtype_bytes(isobit_dtype dtype);
 
 // Device that a call runs on: taken from its first tensor, required of all others.
 struct Device {

@@ -36,23 +36,6 @@ const char* dtype_text(isobit_dtype dtype) {
   }
 }
 
-size_t dtype_size(isobit_dtype dtype) {
-  switch (dtype) {
-    case ISOBIT_BF16:
-    case ISOBIT_FP16:
-      return 2;
-    case ISOBIT_FP32:
-    case ISOBIT_INT32:
-      return 4;
-    case ISOBIT_INT64:
-      return 8;
-    case ISOBIT_UINT8:
-      return 1;
-    default:
-      return 0;
-  }
-}
-
 float random_value(uint64_t seed, uint64_t index, float scale) {
   const uint64_t bits = mix(mix(seed) ^ index);
   // The sum of four uniform 16-bit integers: variance 4/12 of the unit interval's square.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/dtype.h"
 #include "device.h"
 #include "numerics/bf16.h"
 #include "numerics/fp16.h"
@@ -22,7 +23,6 @@ using numerics::fp16_to_float;
 // "bfloat16", "float16", "float32" (and bf16, fp16, fp32); throws std::invalid_argument for anything else.
 isobit_dtype parse_dtype(const std::string& name);
 const char* dtype_text(isobit_dtype dtype);  // "bfloat16", ...
-size_t dtype_size(isobit_dtype dtype);
 
 // A reproducible value for every (seed, index), roughly normal with standard deviation `scale`.
 float random_value(uint64_t seed, uint64_t index, float scale);
@@ -35,7 +35,7 @@ class Array {
 
   isobit_tensor view() const;  // dense, row-major; an absent array gives an absent tensor
   int64_t elements() const;
-  size_t bytes() const { return static_cast<size_t>(elements()) * dtype_size(dtype_); }
+  size_t bytes() const { return static_cast<size_t>(elements() * dtype_bytes(dtype_)); }
 
   // Rounded to the array's dtype (bf16, fp16, fp32).
   void fill_random(uint64_t seed, float scale);

@@ -62,7 +62,7 @@ PairPlan plan_pair(GegluArrangement arrangement, int64_t columns, const GegluCal
 class Elements {
  public:
   Elements(Place place, isobit_dtype dtype, int64_t count)
-      : dtype_(dtype), size_(static_cast<int64_t>(dtype_size(dtype))), buffer_(place, bytes_of(count)) {
+      : dtype_(dtype), size_(dtype_bytes(dtype)), buffer_(place, bytes_of(count)) {
     buffer_.fill(0xA5);
   }
   isobit_tensor view(const Strided& rows, int64_t count, int64_t columns) const {
@@ -180,7 +180,7 @@ double GegluCase::worst_error(int64_t row, const std::string& bytes) const {
   const double units = dtype_ == ISOBIT_BF16 ? 0.51 : dtype_ == ISOBIT_FP16 ? 0.54 : 10;
   constexpr double kSlopeError = 4e-7;
   const auto form = static_cast<numerics::Gelu>(gelu_);
-  const size_t size = dtype_size(dtype_);
+  const auto size = static_cast<size_t>(dtype_bytes(dtype_));
   const auto columns = static_cast<size_t>(columns_);
   double worst = 0;
   for (size_t i = 0; i < columns; ++i) {

@@ -165,7 +165,7 @@ std::vector<std::string> Nvfp4Case::run_quantize(const Nvfp4Call& call) const {
   args.kernel = kernel_.name.c_str();
   args.threads = call.threads;
   args.x = x.view();
-  args.x.data = static_cast<char*>(args.x.data) + call.first_row * shape_.k * static_cast<int64_t>(dtype_size(dtype_));
+  args.x.data = static_cast<char*>(args.x.data) + call.first_row * shape_.k * dtype_bytes(dtype_);
   args.x.shape[0] = call.rows;
   args.global_scale.value = kGlobal;
   args.out = out.view();
@@ -193,7 +193,7 @@ std::vector<std::string> Nvfp4Case::run_linear(const Nvfp4Call& call) const {
   const std::vector<unsigned char> bytes = out.download();
   std::vector<std::string> rows;
   for (int64_t row = 0; row < call.rows; ++row) {
-    const size_t size = dtype_size(dtype_);
+    const auto size = static_cast<size_t>(dtype_bytes(dtype_));
     rows.emplace_back(
         reinterpret_cast<const char*>(bytes.data()) + static_cast<size_t>(row * (shape_.n + call.gap)) * size,
         static_cast<size_t>(shape_.n) * size);

@@ -115,7 +115,7 @@ class GegluCalls final : public OperatorCalls {
 
   isobit_tensor part(const Array& array, int64_t first, int64_t count) const {
     isobit_tensor t = array.view();
-    t.data = static_cast<char*>(t.data) + first * t.stride[0] * static_cast<int64_t>(dtype_size(dtype_));
+    t.data = static_cast<char*>(t.data) + first * t.stride[0] * dtype_bytes(dtype_);
     t.shape[0] = count;
     t.shape[1] = kColumns;
     return t;
@@ -143,8 +143,8 @@ class GegluCalls final : public OperatorCalls {
     OutputRows out(static_cast<size_t>(count));
     for (const Array& output : outputs) {
       const std::vector<unsigned char> bytes = output.download();
-      const size_t width = static_cast<size_t>(kColumns) * dtype_size(dtype_);
-      const size_t stride = static_cast<size_t>(kColumns + gap) * dtype_size(dtype_);
+      const auto width = static_cast<size_t>(kColumns * dtype_bytes(dtype_));
+      const auto stride = static_cast<size_t>((kColumns + gap) * dtype_bytes(dtype_));
       for (size_t i = 0; i < out.size(); ++i) {
         out[i].append(reinterpret_cast<const char*>(bytes.data()) + i * stride, width);
       }
