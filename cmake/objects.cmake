@@ -85,17 +85,12 @@ function(isobit_text_archs out archs texts)
   set(${out} ${kept} PARENT_SCOPE)
 endfunction()
 
-# isobit_add_kernel(OP FOLDER SOURCES a.cu ... ARCHS 90a ... [TEXTS "90|110"] [STUB no_cuda.cpp]): one OBJECT library per
-# operator and architecture folder, and the PTX text of every source in ${PROJECT_BINARY_DIR}/ptx/OP/FOLDER (what the
-# interpreter runs), of every architecture or of those that tests name. Where the user's architectures leave nothing of
-# it, the stub takes its place in isobit_OP.
+# isobit_add_kernel(OP FOLDER SOURCES a.cu ... ARCHS 90a ... [TEXTS "90|110"]): one OBJECT library per operator and
+# architecture folder, and the PTX text of every source in ${PROJECT_BINARY_DIR}/ptx/OP/FOLDER (what the interpreter
+# runs), of every architecture or of those that tests name.
 function(isobit_add_kernel op folder)
-  cmake_parse_arguments(arg "" "STUB;TEXTS" "SOURCES;ARCHS" ${ARGN})
+  cmake_parse_arguments(arg "" "TEXTS" "SOURCES;ARCHS" ${ARGN})
   isobit_filter_archs(archs ${arg_ARCHS})
-  if(NOT archs AND arg_STUB)
-    target_sources(isobit_${op} PRIVATE ${arg_STUB})
-    return()
-  endif()
   if(NOT archs)
     message(FATAL_ERROR "isobit: ISOBIT_CUDA_ARCHS=${ISOBIT_CUDA_ARCHS} leaves nothing of ${op}/${folder} (${arg_ARCHS})")
   endif()

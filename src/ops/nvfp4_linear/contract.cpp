@@ -1,17 +1,7 @@
 #include "ops/nvfp4_linear/contract.h"
 
-#include "core/threads.h"
-
 namespace isobit::nvfp4_linear {
 namespace {
-
-Status check_weight(const isobit_nvfp4_matrix& weight, Device device, Params* params) {
-  Nvfp4Shape shape;
-  if (Status s = check_nvfp4_input("weight", weight, device, &shape, &params->weight); !s.ok()) return s;
-  if (weight.codes.rank != 2) return refuse("weight.codes", "rank 2", "rank %d", weight.codes.rank);
-  params->columns = shape.rows;
-  return check_extent("weight.codes", weight.codes, 1, params->k / 2, "K/2 of x");
-}
 
 Status check_out(const isobit_nvfp4_linear_args& args, Device device, Params* params) {
   const isobit_tensor& out = args.out;
@@ -31,19 +21,6 @@ Status check_out(const isobit_nvfp4_linear_args& args, Device device, Params* pa
   return check_writable("out", out);
 }
 
-Status check_overlaps(const isobit_nvfp4_linear_args& args) {
-  const struct {
-    const char* name;
-    const isobit_tensor& tensor;
-  } inputs[] = {{"x.codes", args.x.codes},           {"x.scales", args.x.scales},
-                {"weight.codes", args.weight.codes}, {"weight.scales", args.weight.scales},
-                {"x_scale", args.x_scale.tensor},    {"weight_scale", args.weight_scale.tensor}};
-  for (const auto& input : inputs) {
-    if (Status s = check_apart("out", args.out, input.name, input.tensor); !s.ok()) return s;
-  }
-  return Status();
-}
-
 }  // namespace
 
 Status check(const isobit_nvfp4_linear_args* args, Params* params) {
@@ -52,25 +29,18 @@ Status check(const isobit_nvfp4_linear_args* args, Params* params) {
     return refuse("struct_size", "sizeof(isobit_nvfp4_linear_args)", "%u", args->struct_size);
   }
   *params = {};
-  const isobit_tensor& first = args->x.codes;
-  const Device device = {first.device_type, first.device_type == ISOBIT_CPU ? 0 : first.device_id};
-  Nvfp4Shape shape;
-  if (Status s = check_nvfp4_input("x", args->x, device, &shape, &params->x); !s.ok()) return s;
-  params->rows = shape.rows;
-  params->k = shape.k;
-  if (Status s = check_weight(args->weight, device, params); !s.ok()) return s;
-  if (Status s = check_nvfp4_scale("x_scale", args->x_scale, device, &params->x_scale); !s.ok()) return s;
-  if (Status s = check_nvfp4_scale("weight_scale", args->weight_scale, device, &params->weight_scale); !s.ok())
-    return s;
+  if (Status s = check_nvfp4_product(*args, params, &params->columns); !s.ok()) return s;
+  const isobit_nvfp4_scale& scale = args->weight_scale;
+  if (Status s = check_nvfp4_scale("weight_scale", scale, params->device, &params->weight_scale); !s.ok()) return s;
   params->dtype = args->out.dtype;
-  if (Status s = check_out(*args, device, params); !s.ok()) return s;
-  params->workspace = args->workspace;
-  params->workspace_bytes = args->workspace_bytes;
-  params->device = device;
-  if (Status s = check_threads(args->threads); !s.ok()) return s;
-  params->threads = args->threads;
-  params->kernel = args->kernel;
-  return check_overlaps(*args);
+  if (Status s = check_out(*args, params->device, params); !s.ok()) return s;
+  return check_apart_from("out", args->out,
+                          {{"x.codes", args->x.codes},
+                           {"x.scales", args->x.scales},
+                           {"weight.codes", args->weight.codes},
+                           {"weight.scales", args->weight.scales},
+                           {"x_scale", args->x_scale.tensor},
+                           {"weight_scale", args->weight_scale.tensor}});
 }
 
 }  // namespace isobit::nvfp4_linear
