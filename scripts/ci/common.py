@@ -14,6 +14,7 @@ BUILD = ROOT / "build"
 LOGS = BUILD / "logs"
 VENV = BUILD / "venv"
 PYTHON = VENV / "bin" / "python"
+VENV_STAMP = VENV / "requirements.sha256"  # written when all of the environment is there
 JOBS = str(os.cpu_count() or 2)
 
 

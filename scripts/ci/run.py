@@ -20,7 +20,7 @@ import stages_check
 import stages_kernels
 import stages_lint
 import stages_python
-from common import LOGS, Result
+from common import LOGS, VENV_STAMP, Result
 
 # Name, function, processor seconds it should take, the stages it stands on. A stage over its budget is marked, not
 # failed: machines differ.
@@ -144,6 +144,14 @@ class Schedule:
         return self.outcomes
 
 
+def chosen_stages(names: list[str], prepared: bool) -> list[tuple]:
+    """The named stages, or all but the extra ones. In a tree that is not prepared they come after setup."""
+    if not names:
+        return WIDE + NARROW
+    wanted = names if prepared else ["setup", *names]
+    return [stage for stage in WIDE + NARROW + EXTRA if stage[0] in wanted]
+
+
 def main(names: list[str]) -> int:
     known = {stage[0]: stage for stage in WIDE + NARROW + EXTRA}
     if names[:1] == ["--stage"]:
@@ -152,9 +160,8 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"unknown stage {unknown[0]}; there are {', '.join(known)}", file=sys.stderr)
         return 2
-    chosen = [stage for stage in WIDE + NARROW + EXTRA if stage[0] in names] if names else WIDE + NARROW
     begin = time.monotonic()
-    outcomes = Schedule(chosen).run()
+    outcomes = Schedule(chosen_stages(names, VENV_STAMP.exists())).run()
     print(f"== seconds{'':<8}processor, of    wall")
     for o in outcomes:
         over = "  over budget" if o.processor > o.budget else ""

@@ -9,7 +9,7 @@ import shutil
 import venv
 from pathlib import Path
 
-from common import BUILD, JOBS, PYTHON, ROOT, VENV, Result, has_nvcc, log_path, main_build, main_preset, run
+from common import BUILD, JOBS, PYTHON, ROOT, VENV, VENV_STAMP, Result, has_nvcc, log_path, main_build, main_preset, run
 
 # Debian package, and a file that shows it is there.
 PACKAGES = {
@@ -48,12 +48,11 @@ def setup() -> Result:
         install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing]
         result.run("apt-get install", install, environment=quiet)
     requirements = ROOT / "scripts/ci/requirements.txt"
-    stamp = VENV / "requirements.sha256"
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()
-    if not stamp.exists() or stamp.read_text() != digest:
+    if not VENV_STAMP.exists() or VENV_STAMP.read_text() != digest:
         venv.create(VENV, clear=True, with_pip=True)
         if result.run("pip install", [PYTHON, "-m", "pip", "install", "--quiet", "-r", requirements]):
-            stamp.write_text(digest)
+            VENV_STAMP.write_text(digest)
     result.add("tools", [proof for proof in PACKAGES.values() if not Path(proof).exists()])
     return result
 

@@ -50,6 +50,12 @@ def test_nothing_follows_a_broken_build(ended: list[str]) -> None:
     assert not {"tests", "python", "torch", "sanitizers"} & set(ended)
 
 
+def test_setup_comes_before_the_first_chosen_stages_of_a_fresh_tree() -> None:
+    names = [[stage[0] for stage in run.chosen_stages(["rules", "format"], prepared)] for prepared in (True, False)]
+    assert names == [["rules", "format"], ["setup", "rules", "format"]]
+    assert run.chosen_stages([], False) == run.WIDE + run.NARROW
+
+
 def test_a_chosen_stage_does_not_wait_for_one_that_was_not(ended: list[str]) -> None:
     run.Schedule([stage for stage in run.NARROW if stage[0] in ("examples", "torch")]).run()
     assert ended == ["examples", "torch"]
