@@ -36,6 +36,17 @@ struct Nvfp4Place {
   __device__ __forceinline__ int column(int n) const { return warp_column + 8 * n + lane % 4 * 2; }
 };
 
+// The first row of x and of the weight in this block's tile: tiles of the same weight rows are neighbours in the grid.
+struct Nvfp4Origin {
+  int64_t row, column;
+  __device__ __forceinline__ explicit Nvfp4Origin(uint32_t row_tiles) {
+    const uint32_t column_tile = blockIdx.x / row_tiles;
+    const uint32_t row_tile = blockIdx.x - column_tile * row_tiles;
+    row = int64_t{row_tile} * Nvfp4Tile::kRows;
+    column = int64_t{column_tile} * Nvfp4Tile::kColumns;
+  }
+};
+
 namespace nvfp4_detail {
 
 // One block of 16 as it comes from memory.
@@ -131,13 +142,14 @@ __device__ __forceinline__ void multiply_stage(uint32_t stage, const Nvfp4Place&
 
 }  // namespace nvfp4_detail
 
-// Sums of the tile whose first row of x and of the weight are given. `shared`: Nvfp4Tile::kSharedBytes, aligned to 128.
-__device__ __forceinline__ void multiply_nvfp4(const Nvfp4Operand& x, int64_t first_row, const Nvfp4Operand& weight,
-                                               int64_t first_column, unsigned char* shared, Nvfp4Tile::Sums& sums) {
+// Sums of the tile at `origin`. `shared`: Nvfp4Tile::kSharedBytes, aligned to 128.
+__device__ __forceinline__ void multiply_nvfp4(const Nvfp4Operand& x, const Nvfp4Operand& weight,
+                                               const Nvfp4Origin& origin, unsigned char* shared,
+                                               Nvfp4Tile::Sums& sums) {
   using nvfp4_detail::Packed;
   const Nvfp4Place place;
-  nvfp4_detail::Reader rows(x, first_row);
-  nvfp4_detail::Reader columns(weight, first_column);
+  nvfp4_detail::Reader rows(x, origin.row);
+  nvfp4_detail::Reader columns(weight, origin.column);
   Packed row_blocks[2], column_blocks[2];
   rows.next(x, row_blocks);
   columns.next(weight, column_blocks);

@@ -18,13 +18,6 @@ numerics::ScaleLayout layout_of(const PackedShape& shape) { return static_cast<n
 
 }  // namespace
 
-uint32_t Random::bits() {
-  state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-  uint64_t x = state_ ^ state_ >> 33;
-  x *= 0xFF51AFD7ED558CCDu;
-  return static_cast<uint32_t>(x >> 32);
-}
-
 size_t Arena::place(size_t size, size_t offset) {
   const size_t begin = (bytes.size() + kGuard + 255) / 256 * 256 + offset;
   bytes.resize(begin + size + kGuard, kPoison);

@@ -9,18 +9,9 @@
 
 #include "core/tensor.h"
 #include "isobit/nvfp4.h"
+#include "nvfp4/test/random.h"
 
 namespace isobit::test {
-
-// A small generator with the same stream everywhere.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}
-  uint32_t bits();
-
- private:
-  uint64_t state_;
-};
 
 class Arena {
  public:

@@ -60,16 +60,13 @@ __device__ __forceinline__ void store_block(const Job& job, int64_t row, int64_t
 template <Gelu kGelu>
 __global__ void __launch_bounds__(Nvfp4Tile::kThreads, 2) nvfp4_geglu_tile(const __grid_constant__ Job job) {
   extern __shared__ __align__(128) unsigned char shared[];
-  const uint32_t column_tile = blockIdx.x / job.row_tiles;
-  const uint32_t row_tile = blockIdx.x - column_tile * job.row_tiles;
-  const int64_t first_row = int64_t{row_tile} * Nvfp4Tile::kRows;
-  const int64_t first_column = int64_t{column_tile} * Nvfp4Tile::kColumns;
+  const device::Nvfp4Origin origin(job.row_tiles);
   Nvfp4Tile::Sums sums = {};
-  device::multiply_nvfp4(job.x, first_row, job.weight, first_column, shared, sums);
+  device::multiply_nvfp4(job.x, job.weight, origin, shared, sums);
 
   const Scales scales = job.scales.all();
   const device::Nvfp4Place place;
-  const int64_t block = (first_column + place.warp_column) / 32;
+  const int64_t block = (origin.column + place.warp_column) / 32;
 #pragma unroll
   for (int m = 0; m < 4; ++m) {
 #pragma unroll
@@ -81,7 +78,7 @@ __global__ void __launch_bounds__(Nvfp4Tile::kThreads, 2) nvfp4_geglu_tile(const
       }
       Encoded encoded;
       encoded.scale = device::encode_nvfp4_quad(scales.out, hidden, encoded.codes);
-      store_block(job, first_row + place.row(m, h), block, encoded);
+      store_block(job, origin.row + place.row(m, h), block, encoded);
     }
   }
 }

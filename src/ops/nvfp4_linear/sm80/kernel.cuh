@@ -35,12 +35,9 @@ __device__ __forceinline__ float read_scale(const float* device, float value) {
 template <class Format>
 __global__ void __launch_bounds__(Nvfp4Tile::kThreads, 2) nvfp4_linear_tile(const __grid_constant__ Job job) {
   extern __shared__ __align__(128) unsigned char shared[];
-  const uint32_t column_tile = blockIdx.x / job.row_tiles;
-  const uint32_t row_tile = blockIdx.x - column_tile * job.row_tiles;
-  const int64_t first_row = int64_t{row_tile} * Nvfp4Tile::kRows;
-  const int64_t first_column = int64_t{column_tile} * Nvfp4Tile::kColumns;
+  const device::Nvfp4Origin origin(job.row_tiles);
   Nvfp4Tile::Sums sums = {};
-  device::multiply_nvfp4(job.x, first_row, job.weight, first_column, shared, sums);
+  device::multiply_nvfp4(job.x, job.weight, origin, shared, sums);
 
   const float alpha =
       alpha_of(read_scale(job.x_scale_device, job.x_scale), read_scale(job.weight_scale_device, job.weight_scale));
@@ -49,11 +46,11 @@ __global__ void __launch_bounds__(Nvfp4Tile::kThreads, 2) nvfp4_linear_tile(cons
   for (int m = 0; m < 4; ++m) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const int64_t row = first_row + place.row(m, h);
+      const int64_t row = origin.row + place.row(m, h);
       if (row >= job.x.rows) continue;
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const int64_t column = first_column + place.column(n);
+        const int64_t column = origin.column + place.column(n);
         if (column >= job.weight.rows) continue;
         constexpr int64_t kSize = sizeof(typename device::Words<Format>::Element);
         device::store_pair<Format>(

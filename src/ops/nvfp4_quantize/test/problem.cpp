@@ -48,19 +48,6 @@ void store(isobit_dtype dtype, float value, std::byte* to) {
 
 }  // namespace
 
-uint32_t Random::bits() {
-  state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-  uint64_t x = state_ ^ state_ >> 33;
-  x *= 0xFF51AFD7ED558CCDu;
-  return static_cast<uint32_t>(x >> 32);
-}
-
-float Random::normal() {
-  double sum = 0;
-  for (int i = 0; i < 12; ++i) sum += bits() * 0x1p-32;
-  return static_cast<float>(sum - 6);
-}
-
 Problem::Problem(const Shape& shape, Values values, uint64_t seed) : shape_(shape) {
   Random random(seed);
   values_.resize(static_cast<size_t>(shape.rows * shape.k));

@@ -9,8 +9,11 @@
 
 #include "core/tensor.h"
 #include "isobit/nvfp4_quantize.h"
+#include "nvfp4/test/random.h"
 
 namespace isobit::nvfp4_quantize::test {
+
+using isobit::test::Random;
 
 struct Shape {
   int64_t rows = 1;
@@ -71,17 +74,6 @@ class Problem {
   size_t used_ = 0;
   Place x_, global_, codes_, scales_;
   std::vector<float> values_;
-};
-
-// Random inputs for the tests: a small generator with the same stream everywhere.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}
-  uint32_t bits();
-  float normal();
-
- private:
-  uint64_t state_;
 };
 
 }  // namespace isobit::nvfp4_quantize::test
