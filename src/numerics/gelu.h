@@ -9,6 +9,9 @@
 //
 // A sequence fixes the operations (docs/bit-contract.md). Errors, measured against long double (gelu_test.cpp holds
 // them), in units of the last place of the fp32 result; gelu' also in absolute terms because it crosses zero:
+//   kCoarse       enough for a result that is rounded to the 4 bits of E2M1. gelu only; within 1.06e-3 (tanh)
+//   and 2.25e-3
+//                 (erf) of max(|gelu(-|a|)|, 0.003), and of |gelu(-|a|)| alone for |a| <= 1; +-0 or a itself from 5 on.
 //   kShort        enough for a result that is rounded to bf16 or fp16 once. gelu only.
 //   kLong         gelu and gelu' for 16-bit results.
 //   kCompensated  gelu and gelu' for fp32 results: the exponent is formed in two words.
@@ -25,7 +28,7 @@
 namespace isobit::numerics {
 
 enum class Gelu : int32_t { kTanh = 1, kErf = 2 };
-enum class GeluSequence { kShort, kLong, kCompensated };
+enum class GeluSequence { kCoarse, kShort, kLong, kCompensated };
 
 struct GeluAndSlope {
   float value;  // gelu(a)
@@ -198,6 +201,18 @@ ISOBIT_HD float erf_weight(float w, float e) {
   return mul_rn(e, fma_rn(fma_rn(-d, ratio, n), y, ratio));
 }
 
+// Phi(-w)^(1/4) for w in [0, 5]: minimax of degree 5 for the weight w Phi(-w), and exactly 0 at 5.
+constexpr float kCoarseLimit = 5.0f;
+template <Gelu kGelu>
+ISOBIT_HD float coarse_root(float w) {
+  constexpr bool kTanh = kGelu == Gelu::kTanh;
+  float p = fma_rn(w, kTanh ? -0x1.beed2ap-13f : -0x1.23793cp-12f, kTanh ? 0x1.4fa3dcp-11f : 0x1.0eb03ep-10f);
+  p = fma_rn(p, w, kTanh ? 0x1.c75a66p-7f : 0x1.bf2cf2p-7f);
+  p = fma_rn(p, w, kTanh ? -0x1.e869eap-5f : -0x1.ebb5fcp-5f);
+  p = fma_rn(p, w, kTanh ? -0x1.506bb4p-3f : -0x1.5119fep-3f);
+  return fma_rn(p, w, kTanh ? 0x1.ae6e1ep-1f : 0x1.ae9bc8p-1f);
+}
+
 // relu(a) - w q.
 ISOBIT_HD float value(float a, float w, float q) { return fma_rn(-w, q, relu(a)); }
 
@@ -208,6 +223,12 @@ ISOBIT_HD float value(float a, float w, float q) { return fma_rn(-w, q, relu(a))
 template <Gelu kGelu, GeluSequence kSequence>
 ISOBIT_HD float gelu(float a) {
   using namespace gelu_detail;
+  if constexpr (kSequence == GeluSequence::kCoarse) {
+    const float w = clamped_magnitude(a, kCoarseLimit);
+    const float root = coarse_root<kGelu>(w);
+    const float square = mul_rn(root, root);
+    return fma_rn(-mul_rn(w, square), square, relu(a));
+  }
   const float w = clamped_magnitude(a, kGelu == Gelu::kTanh ? kTanhLimit : kErfLimit);
   float lifted_weight;
   if constexpr (kGelu == Gelu::kTanh) {
@@ -225,7 +246,7 @@ ISOBIT_HD float gelu(float a) {
 //   erf form:  gelu' = s + sign(a) w exp(-w^2 / 2) / sqrt(2 pi)           s = 1 - q for a > 0, else q
 template <Gelu kGelu, GeluSequence kSequence>
 ISOBIT_HD GeluAndSlope gelu_and_slope(float a) {
-  static_assert(kSequence != GeluSequence::kShort, "the short sequence is too coarse where gelu' crosses zero");
+  static_assert(kSequence >= GeluSequence::kLong, "the other sequences are too coarse where gelu' crosses zero");
   using namespace gelu_detail;
   if constexpr (kGelu == Gelu::kTanh) {
     const float w = clamped_magnitude(a, kTanhLimit);

@@ -17,20 +17,21 @@ namespace isobit::device {
 // two; the sum's low bits are the code less 2 e, its bits from 22 on bring 2 e, and 3 * 2^e makes the constants a
 // multiple of 8. One multiplication adds both in the top bits, where the sign is. Equal to the namesake for all 2^32
 // inputs but negative NaN (2026-11-30, on a host).
-// The code in the four top bits; the others mean nothing.
-__device__ __forceinline__ uint32_t e2m1_on_top(float x) {
-  const float magnitude = fminf(fabsf(x), 6.0f);  // 6 for a NaN
+// The code of a magnitude below 7 with the sign of another value, in the four top bits; the others mean nothing.
+__device__ __forceinline__ uint32_t e2m1_on_top(float magnitude, float sign) {
   const float power = fmaxf(__uint_as_float(__float_as_uint(magnitude) & 0x7F800000u), 1.0f);
   const uint32_t sum = __float_as_uint(numerics::fma_rn(power, 0x1p22f + 3.0f, magnitude));
-  return __float_as_uint(ptx::with_sign_of(__uint_as_float(sum * 0x10000040u), x));
+  return __float_as_uint(ptx::with_sign_of(__uint_as_float(sum * 0x10000040u), sign));
 }
-__device__ __forceinline__ uint32_t e2m1_code(float x) { return e2m1_on_top(x) >> 28; }
+__device__ __forceinline__ float e2m1_magnitude(float x) { return fminf(fabsf(x), 6.0f); }  // 6 for a NaN
+__device__ __forceinline__ uint32_t e2m1_code(float x) { return e2m1_on_top(e2m1_magnitude(x), x) >> 28; }
 
-__device__ __forceinline__ uint8_t nvfp4_scale_of(const numerics::Nvfp4Encoder& encoder, float amax) {
+// sixth: of numerics::Nvfp4Encoder.
+__device__ __forceinline__ uint8_t nvfp4_scale_of(float sixth, float amax) {
   if constexpr (ptx::kConvertsToE4m3) {
-    return static_cast<uint8_t>(ptx::e4m3x2_from_floats(numerics::mul_rn(amax, encoder.sixth), 0.0f));
+    return static_cast<uint8_t>(ptx::e4m3x2_from_floats(numerics::mul_rn(amax, sixth), 0.0f));
   } else {
-    return numerics::nvfp4_scale(encoder, amax);
+    return numerics::e4m3_from_float(numerics::mul_rn(amax, sixth));
   }
 }
 
@@ -44,28 +45,48 @@ __device__ __forceinline__ float nvfp4_multiplier_of(const numerics::Nvfp4Encode
   }
 }
 
-// Returns the scale; codes[i] has elements 8i to 8i + 7, the first in the lowest nibble.
-__device__ __forceinline__ uint8_t encode_nvfp4(const numerics::Nvfp4Encoder& encoder,
-                                                const float (&x)[numerics::kNvfp4Block], uint32_t (&codes)[2]) {
-  float amax = 0.0f;
+// Returns the scale; codes[i] has elements 8i to 8i + 7, the first in the lowest nibble. multiplier_of(scale) is
+// nvfp4_multiplier_of, or a table of it. x is used up.
+template <class MultiplierOf>
+__device__ __forceinline__ uint8_t encode_nvfp4(float sixth, const MultiplierOf& multiplier_of,
+                                                float (&x)[numerics::kNvfp4Block], uint32_t (&codes)[2]) {
+  float largest[4] = {};  // four chains: one would be as long as the rest
 #pragma unroll
-  for (const float value : x) amax = ptx::max_nan(amax, fabsf(value));
-  const uint8_t scale = nvfp4_scale_of(encoder, amax);
-  const float multiplier = nvfp4_multiplier_of(encoder, scale);
+  for (int i = 0; i < numerics::kNvfp4Block; ++i) largest[i % 4] = ptx::max_nan(largest[i % 4], fabsf(x[i]));
+  const float amax = ptx::max_nan(ptx::max_nan(largest[0], largest[1]), ptx::max_nan(largest[2], largest[3]));
+  const uint8_t scale = nvfp4_scale_of(sixth, amax);
+  const float multiplier = multiplier_of(scale);
   codes[0] = codes[1] = 0;
+  if constexpr (ptx::kConvertsToE2m1) {
 #pragma unroll
-  for (int i = numerics::kNvfp4Block - 2; i >= 0; i -= 2) {
-    const float even = numerics::mul_rn(x[i], multiplier);
-    const float odd = numerics::mul_rn(x[i + 1], multiplier);
-    uint32_t& word = codes[i / 8];
-    if constexpr (ptx::kConvertsToE2m1) {
-      word |= ptx::e2m1x2_from_floats(even, odd) << (4 * (i % 8));
-    } else {
-      word = __funnelshift_l(e2m1_on_top(odd), word, 4);
-      word = __funnelshift_l(e2m1_on_top(even), word, 4);
+    for (int i = 0; i < numerics::kNvfp4Block; i += 2) {
+      codes[i / 8] |=
+          ptx::e2m1x2_from_floats(numerics::mul_rn(x[i], multiplier), numerics::mul_rn(x[i + 1], multiplier))
+          << (4 * (i % 8));
+    }
+  } else {
+    float magnitude[numerics::kNvfp4Block];
+#pragma unroll
+    for (int i = 0; i < numerics::kNvfp4Block; ++i) magnitude[i] = numerics::mul_rn(fabsf(x[i]), multiplier);
+    // A normal scale is within 1/17 of amax/6, so no magnitude reaches 6.4. A subnormal, saturated or NaN scale is not.
+    if (scale < 0x08 || scale >= 0x7E) {
+#pragma unroll
+      for (int i = 0; i < numerics::kNvfp4Block; ++i) {
+        x[i] = numerics::mul_rn(x[i], multiplier);
+        magnitude[i] = e2m1_magnitude(x[i]);
+      }
+    }
+#pragma unroll
+    for (int i = numerics::kNvfp4Block - 1; i >= 0; --i) {
+      codes[i / 8] = __funnelshift_l(e2m1_on_top(magnitude[i], x[i]), codes[i / 8], 4);
     }
   }
   return scale;
+}
+__device__ __forceinline__ uint8_t encode_nvfp4(const numerics::Nvfp4Encoder& encoder,
+                                                float (&x)[numerics::kNvfp4Block], uint32_t (&codes)[2]) {
+  return encode_nvfp4(
+      encoder.sixth, [&](uint8_t scale) { return nvfp4_multiplier_of(encoder, scale); }, x, codes);
 }
 
 // The same for a block that the four lanes of a quad hold together: x[n] is element 4 n + lane % 4. All lanes of the
@@ -78,7 +99,7 @@ __device__ __forceinline__ uint8_t encode_nvfp4_quad(const numerics::Nvfp4Encode
   for (const float value : x) amax = max(amax, __float_as_uint(value) & 0x7FFFFFFFu);  // NaN on top
   amax = max(amax, __shfl_xor_sync(kAll, amax, 1));
   amax = max(amax, __shfl_xor_sync(kAll, amax, 2));
-  const uint8_t scale = nvfp4_scale_of(encoder, __uint_as_float(amax));
+  const uint8_t scale = nvfp4_scale_of(encoder.sixth, __uint_as_float(amax));
   const float multiplier = nvfp4_multiplier_of(encoder, scale);
   const uint32_t lane = threadIdx.x % 4;
   uint32_t word = 0;

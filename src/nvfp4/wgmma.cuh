@@ -21,6 +21,7 @@
 #include "device/ptx/tma.cuh"
 #include "device/ptx/wgmma.cuh"
 #include "device/ptx/wgmma_registers.cuh"
+#include "device/ptx/wgmma_registers_wide.cuh"
 #include "device/ring.cuh"
 #include "device/wgmma_descriptor.h"
 #include "nvfp4/wgmma.h"
@@ -29,32 +30,43 @@
 
 namespace isobit::device {
 
-// Calls body(tile) for the block's tiles. Neighbouring blocks have neighbouring token tiles: a weight tile is read from
-// memory once and then from L2.
-template <class Body>
+// Calls body(tile, tokens) for the block's tiles; `tokens` is their number as a constant. Neighbouring blocks have
+// neighbouring tokens: a weight tile is read from memory once and then from L2.
+template <class Config, class Body>
 __device__ __forceinline__ void for_each_tile(const Nvfp4WgmmaPlan& plan, const Body& body) {
-  const auto tokens = static_cast<uint32_t>(plan.token_tiles);
-  const uint32_t tiles = tokens * static_cast<uint32_t>(plan.row_tiles);
-  for (uint32_t index = blockIdx.x; index < tiles; index += gridDim.x) {
-    const uint32_t row_tile = index / tokens;
-    body(Nvfp4TilePlace{static_cast<int32_t>(index - row_tile * tokens), static_cast<int32_t>(row_tile),
-                        index + gridDim.x >= tiles});
+  const auto full = static_cast<uint32_t>(plan.token_tiles) * static_cast<uint32_t>(plan.row_tiles);
+  const uint32_t tiles =
+      full + static_cast<uint32_t>(plan.last_token_tiles) * static_cast<uint32_t>(plan.last_row_tiles);
+  uint32_t index = blockIdx.x;
+  const auto visit = [&](auto tokens, uint32_t begin, uint32_t end, int32_t token_tiles, int32_t first_row_tile) {
+    for (; index < end; index += gridDim.x) {
+      const uint32_t row_tile = (index - begin) / static_cast<uint32_t>(token_tiles);
+      const auto token_tile = static_cast<int32_t>(index - begin - row_tile * static_cast<uint32_t>(token_tiles));
+      body(Nvfp4TilePlace{token_tile * tokens(), tokens(), first_row_tile + static_cast<int32_t>(row_tile),
+                          index + gridDim.x >= tiles},
+           tokens);
+    }
+  };
+  visit(std::integral_constant<int, Config::kTokens>(), 0, full, plan.token_tiles, 0);
+  if constexpr (Config::kLastTokens > 0) {
+    visit(std::integral_constant<int, Config::kLastTokens>(), full, tiles, plan.last_token_tiles, plan.row_tiles);
   }
 }
 
 // One thread's work: fills the ring.
 template <class Config>
-__device__ __forceinline__ void copy_nvfp4(const TensorMap* x, const TensorMap* codes, const Nvfp4WgmmaPlan& plan,
+__device__ __forceinline__ void copy_nvfp4(const Nvfp4WgmmaMaps& maps, const Nvfp4WgmmaPlan& plan,
                                            const Ring<Config::kStages>& ring, const Nvfp4Shared<Config>& shared) {
   RingPosition<Config::kStages> at;
   bool unpacked = false;
-  for_each_tile(plan, [&](const Nvfp4TilePlace& tile) {
+  for_each_tile<Config>(plan, [&](const Nvfp4TilePlace& tile, auto tokens) {
+    const TensorMap* const x = tokens() == Config::kTokens ? &maps.x : &maps.last_x;
     const int32_t first_pair = tile.row_tile * Config::kPairs;
     for (int32_t step = 0; step < plan.steps; ++step) {
-      ring.acquire(at, Config::kStageBytes);
+      ring.acquire(at, tokens() * Config::kTokenRow + Config::kWeightBytes);
       const uint32_t full = ring.full(at.stage);
       const uint32_t weights = shared.weights + at.stage * Config::kWeightBytes;
-      ptx::tma_load_3d(weights, codes, full, step * static_cast<int32_t>(Config::kCodeRow), first_pair, 0,
+      ptx::tma_load_3d(weights, &maps.codes, full, step * static_cast<int32_t>(Config::kCodeRow), first_pair, 0,
                        ptx::L2Hint::kEvictNormal);
 #pragma unroll
       for (int t = 0; t < Config::kScaleTiles; ++t) {
@@ -68,8 +80,8 @@ __device__ __forceinline__ void copy_nvfp4(const TensorMap* x, const TensorMap* 
         ptx::wait_for_previous_grid();
         unpacked = true;
       }
-      ptx::tma_load_2d(shared.tokens + at.stage * Config::kTokenBytes, x, full, step * Config::kDepth,
-                       tile.token_tile * Config::kTokens, ptx::L2Hint::kEvictLast);
+      ptx::tma_load_2d(shared.tokens + at.stage * Config::kTokenBytes, x, full, step * Config::kDepth, tile.first_token,
+                       ptx::L2Hint::kEvictLast);
       at.advance();
     }
   });
@@ -79,10 +91,10 @@ __device__ __forceinline__ void copy_nvfp4(const TensorMap* x, const TensorMap* 
 // under way, the blocks of the next are decoded. What a stage needs besides its bytes (its descriptor, its place,
 // whether it has arrived) is found a stage ahead: a warp's way through the loop is longer than it looks, as little
 // hides a latency.
-template <class Config>
+template <class Config, int kTokens>
 struct Nvfp4Products {
   static_assert(Config::kDepth == 64);
-  float (&d)[Config::kSums];
+  float (&d)[kTokens / 2];
   Nvfp4Weights<Config>& weights;
   const Ring<Config::kStages>& ring;
   RingPosition<Config::kStages>& at;  // of the stage that is loaded next
@@ -126,7 +138,7 @@ struct Nvfp4Products {
     ptx::wgmma_fence();
 #pragma unroll
     for (int block = 2 * half; block < 2 * half + 2; ++block) {
-      ptx::WgmmaBf16::mma(d, fragment[block], b + block * kDescriptorK16, accumulate || block > 0);
+      ptx::wgmma_bf16(d, fragment[block], b + block * kDescriptorK16, accumulate || block > 0);
     }
     ptx::wgmma_commit();
   }
@@ -141,6 +153,13 @@ struct Nvfp4Products {
     load_stage_rest();
     decode_half(0);
     look_ahead();
+  }
+  // Begins where the tile before, of another size, has stopped.
+  template <class Other>
+  __device__ __forceinline__ void go_on_from(const Other& other) {
+    arrived = other.arrived, offset = other.offset, descriptor = other.descriptor, b = other.b;
+    current = other.current, previous = other.previous;
+    copy_fragments(other.fragment, fragment);
   }
   // One stage. A tile's first and last stage are apart, so that those between them have no branches. After each wait
   // the group before is done, and its fragments and stage are free.
@@ -157,24 +176,15 @@ struct Nvfp4Products {
     ptx::wgmma_wait<1>();
     if (!kLast) decode_half(0);
   }
-  // All of a tile; signal() when `before` of them are under way, or nearly all. Unless it is `last`, the next tile's
-  // first stage is loaded and begun with like any other.
-  template <class Signal>
-  __device__ __forceinline__ void tile(int32_t steps, bool last, int32_t before, const Signal& signal) {
+  // All of a tile. Unless it is `last`, the next tile's first stage is loaded and begun with like any other.
+  __device__ __forceinline__ void tile(int32_t steps, bool last) {
     if (steps == 1 && last) {
-      signal();
       stage<true, true>();
     } else {
       stage<true, false>();
       const int32_t more = last ? steps - 1 : steps;
-      int32_t step = 1;
 #pragma unroll 1
-      for (int32_t end = min(before, more);; end = more) {
-#pragma unroll 1
-        for (; step < end; ++step) stage<false, false>();
-        signal();
-        if (step == more) break;
-      }
+      for (int32_t step = 1; step < more; ++step) stage<false, false>();
       if (last) stage<false, true>();
     }
     ptx::wgmma_wait<0>();
@@ -183,39 +193,39 @@ struct Nvfp4Products {
   }
 };
 
-// Named barriers of a block: 1 + group among a warpgroup's threads, and the start of the second warpgroup.
-constexpr uint32_t kNvfp4GroupBarrier = 1;
-constexpr uint32_t kNvfp4StartBarrier = 8;
+template <class Config, int kTokens>
+using Nvfp4WayOf = std::conditional_t<Config::kRounds, Nvfp4Rounds<Config, kTokens>, Nvfp4Products<Config, kTokens>>;
 
-// A multiplying warpgroup's whole work: finish(tile, pair, d) after the products of each tile.
+// A multiplying warpgroup's whole work: finish(tile, pair, d) after the products of each tile, d of its tokens.
 template <class Config, class Finish>
 __device__ __forceinline__ void multiply_nvfp4(const Nvfp4WgmmaPlan& plan, const Ring<Config::kStages>& ring,
                                                const Nvfp4Shared<Config>& shared, int group, const Finish& finish) {
   Nvfp4Weights<Config> weights(shared, group);
   RingPosition<Config::kStages> at;
-  float d[Config::kSums];
-  using Products = std::conditional_t<Config::kRounds, Nvfp4Rounds<Config>, Nvfp4Products<Config>>;
-  Products products{d, weights, ring, at, shared.tokens};
-  bool signals = Config::kGroups == 2 && plan.lag > 0;
-  if (signals && group == 1) {
-    ptx::barrier_sync(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
-    signals = false;
-  }
+  float d[Config::kTokens / 2];
+  Nvfp4WayOf<Config, Config::kTokens> products{d, weights, ring, at, shared.tokens};
   bool started = false;
-  for_each_tile(plan, [&](const Nvfp4TilePlace& tile) {
+  for_each_tile<Config>(plan, [&](const Nvfp4TilePlace& tile, auto tokens) {
     weights.start_tile(tile);
-    if (!started) products.start();
-    started = Config::kFollows;
-    const auto signal = [&] {
-      if (signals) ptx::barrier_arrive(kNvfp4StartBarrier, 2 * Config::kWarpgroup);
-      signals = false;
+    const auto multiply = [&](auto& way, bool last) {
+      way.tile(plan.steps, last);
+      finish(tile, weights.pair(), way.d);
     };
-    if constexpr (Config::kRounds) {
-      products.tile(plan.steps, tile.last, signal);
+    if constexpr (tokens() == Config::kTokens) {
+      if (!started) products.start();
+      started = Config::kFollows;
+      multiply(products, tile.last || !Config::kFollows);
     } else {
-      products.tile(plan.steps, tile.last || !Config::kFollows, signals ? plan.lag : plan.steps, signal);
+      float last_d[tokens() / 2];
+      Nvfp4WayOf<Config, tokens()> last{last_d, weights, ring, at, shared.tokens};
+      if (started) {
+        last.go_on_from(products);
+      } else {
+        last.start();
+      }
+      started = false;
+      multiply(last, true);
     }
-    finish(tile, weights.pair(), d);
   });
 }
 

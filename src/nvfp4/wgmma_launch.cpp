@@ -36,22 +36,23 @@ Status launch_unpack(const Nvfp4WgmmaCall& call, const void* kernel, const Nvfp4
   return runtime().launch(call.device, kernel, shape, arguments, stream);
 }
 
-Status launch_product(const Nvfp4WgmmaCall& call, const Nvfp4Variant& variant, int multiprocessors,
-                      const Nvfp4WgmmaJob& job, void* stream) {
-  TensorMap x, codes;
-  if (Status s = encode_x(*job.unpack, call.k, variant.tokens, &x); !s.ok()) return s;
-  if (Status s = encode_nvfp4_codes(call, 32 * variant.groups, kDepth / 2, TensorMapSpec::Swizzle::kNone, &codes);
+Status launch_product(const Nvfp4WgmmaCall& call, const Nvfp4Variant& variant, int64_t blocks, const Nvfp4WgmmaJob& job,
+                      void* stream) {
+  device::Nvfp4WgmmaMaps maps;
+  if (Status s = encode_x(*job.unpack, call.k, variant.tokens, &maps.x); !s.ok()) return s;
+  const int last_tokens = job.plan->last_token_tiles > 0 ? variant.last_tokens : variant.tokens;
+  if (Status s = encode_x(*job.unpack, call.k, last_tokens, &maps.last_x); !s.ok()) return s;
+  if (Status s = encode_nvfp4_codes(call, 32 * variant.groups, kDepth / 2, TensorMapSpec::Swizzle::kNone, &maps.codes);
       !s.ok()) {
     return s;
   }
   if (Status s = runtime().allow_shared_memory(call.device, variant.kernel, variant.shared_bytes); !s.ok()) return s;
   LaunchShape shape;
-  shape.grid.x =
-      static_cast<uint32_t>(std::min<int64_t>(int64_t{job.plan->token_tiles} * job.plan->row_tiles, multiprocessors));
+  shape.grid.x = static_cast<uint32_t>(blocks);
   shape.block.x = static_cast<uint32_t>(variant.threads);
   shape.dynamic_shared_bytes = variant.shared_bytes;
   shape.programmatic = true;  // weights are on their way while x is unpacked
-  void* arguments[] = {&x, &codes, job.job};
+  void* arguments[] = {&maps, job.job};
   return runtime().launch(call.device, variant.kernel, shape, arguments, stream);
 }
 
@@ -105,6 +106,17 @@ WorkspaceBytes nvfp4_wgmma_workspace(int64_t rows, int64_t k) {
   return {unpacked_bytes(std::min(rows, kLeastRows), k), unpacked_bytes(rows, k)};
 }
 
+Nvfp4Tiles tile_nvfp4(const Nvfp4Variant& variant, int64_t rows, int64_t columns, int multiprocessors) {
+  const Nvfp4Tiles full = {pieces_of(rows, variant.tokens), pieces_of(columns, int64_t{64} * variant.groups)};
+  const int64_t rounds = pieces_of(full.count(), multiprocessors);
+  if (variant.last_tokens == 0 || rounds < 2) return full;
+  Nvfp4Tiles tiles = full;
+  tiles.row_tiles = (rounds - 1) * multiprocessors / full.token_tiles;
+  tiles.last_token_tiles = pieces_of(rows, variant.last_tokens);
+  tiles.last_row_tiles = full.row_tiles - tiles.row_tiles;
+  return tiles.count() <= rounds * multiprocessors ? tiles : full;
+}
+
 const Nvfp4Variant& choose_nvfp4_variant(std::span<const Nvfp4Variant> variants, int64_t rows, int64_t columns,
                                          int64_t k, int multiprocessors) {
   // Cycles of a stage: its matrix instructions', its decoding warps' (one a group and scheduler), or one warp's way.
@@ -114,12 +126,16 @@ const Nvfp4Variant& choose_nvfp4_variant(std::span<const Nvfp4Variant> variants,
   int64_t least = 0;
   for (const Nvfp4Variant& variant : variants) {
     if (k / kDepth % variant.steps_multiple != 0) continue;
-    const int64_t tiles = pieces_of(rows, variant.tokens) * pieces_of(columns, int64_t{64} * variant.groups);
-    const int64_t matrix = variant.groups * int64_t{2} * variant.tokens;
+    const Nvfp4Tiles tiles = tile_nvfp4(variant, rows, columns, multiprocessors);
     const int64_t decode = variant.groups * kDecodeCycles;
+    const auto matrix = [&](int64_t tokens) { return variant.groups * 2 * tokens; };
+    const auto stage = [&](int64_t tokens) { return std::max({matrix(tokens), decode, kLatency}); };
+    const int64_t rounds = pieces_of(tiles.count(), multiprocessors);
+    const bool last = tiles.last_row_tiles > 0;
     // Of equally long ones the one that does less: a quarter of the work that a multiprocessor has on average.
-    const int64_t work = tiles * (matrix + decode) / multiprocessors / 4;
-    const int64_t cycles = pieces_of(tiles, multiprocessors) * std::max({matrix, decode, kLatency}) + work;
+    const int64_t work = tiles.count() * (matrix(variant.tokens) + decode) / multiprocessors / 4;
+    const int64_t cycles =
+        (last ? rounds - 1 : rounds) * stage(variant.tokens) + (last ? stage(variant.last_tokens) : 0) + work;
     if (best == nullptr || cycles < least) best = &variant, least = cycles;
   }
   return *best;
@@ -137,12 +153,15 @@ Status run_nvfp4_wgmma(const Nvfp4WgmmaCall& call, std::span<const Nvfp4Variant>
     device::Nvfp4WgmmaPlan& plan = *job.plan;
     plan.weight_scales = call.weight.scales;
     plan.scale_tiles = static_cast<int32_t>(pieces_of(call.columns, 128));
-    plan.token_tiles = static_cast<int32_t>(pieces_of(job.unpack->rows, variant.tokens));
-    plan.row_tiles = static_cast<int32_t>(pieces_of(call.columns, int64_t{64} * variant.groups));
+    const Nvfp4Tiles tiles = tile_nvfp4(variant, job.unpack->rows, call.columns, properties.multiprocessors);
+    plan.token_tiles = static_cast<int32_t>(tiles.token_tiles);
+    plan.row_tiles = static_cast<int32_t>(tiles.row_tiles);
+    plan.last_token_tiles = static_cast<int32_t>(tiles.last_token_tiles);
+    plan.last_row_tiles = static_cast<int32_t>(tiles.last_row_tiles);
     plan.steps = static_cast<int32_t>(call.k / kDepth);
-    plan.lag = std::clamp(plan.steps - 1, 1, variant.stages / 2);
+    const int64_t blocks = std::min<int64_t>(tiles.count(), properties.multiprocessors);
     if (Status s = launch_unpack(call, unpack_kernel, job, stream); !s.ok()) return s;
-    if (Status s = launch_product(call, variant, properties.multiprocessors, job, stream); !s.ok()) return s;
+    if (Status s = launch_product(call, variant, blocks, job, stream); !s.ok()) return s;
   }
   return Status();
 }

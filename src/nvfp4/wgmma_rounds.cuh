@@ -6,6 +6,7 @@
 
 #include "device/ptx/wgmma.cuh"
 #include "device/ptx/wgmma_registers.cuh"
+#include "device/ptx/wgmma_registers_wide.cuh"
 #include "device/ring.cuh"
 #include "device/wgmma_descriptor.h"
 #include "nvfp4/wgmma.h"
@@ -13,11 +14,11 @@
 
 namespace isobit::device {
 
-template <class Config>
+template <class Config, int kTokens>
 struct Nvfp4Rounds {
   static constexpr int kStages = Config::kStages;
   static_assert(Config::kDepth == 64 && kStages == 4);
-  float (&d)[Config::kSums];
+  float (&d)[kTokens / 2];
   Nvfp4Weights<Config>& weights;
   const Ring<kStages>& ring;
   RingPosition<kStages>& at;  // the start of a round
@@ -42,7 +43,7 @@ struct Nvfp4Rounds {
     ptx::wgmma_fence();
 #pragma unroll
     for (int block = 2 * half; block < 2 * half + 2; ++block) {
-      ptx::WgmmaBf16::mma(d, fragment[block], b + block * kDescriptorK16, accumulate || block > 0);
+      ptx::wgmma_bf16(d, fragment[block], b + block * kDescriptorK16, accumulate || block > 0);
     }
     ptx::wgmma_commit();
   }
@@ -60,6 +61,12 @@ struct Nvfp4Rounds {
     load_stage_rest(0);
     decode_half(0);
     arrived = false;
+  }
+  // Begins where the tile before, of another size, has stopped.
+  template <class Other>
+  __device__ __forceinline__ void go_on_from(const Other& other) {
+    arrived = other.arrived;
+    copy_fragments(other.fragment, fragment);
   }
   // After each wait the group before is done, and its fragments and stage are free. Without `more` nothing follows the
   // stage: what is loaded and decoded then is never used.
@@ -79,14 +86,12 @@ struct Nvfp4Rounds {
     ptx::wgmma_wait<1>();
     decode_half(0);
   }
-  // All of a tile; signal() when two stages are under way. `last`: of the block.
-  template <class Signal>
-  __device__ __forceinline__ void tile(int32_t steps, bool last, const Signal& signal) {
+  // All of a tile. `last`: of the block.
+  __device__ __forceinline__ void tile(int32_t steps, bool last) {
 #pragma unroll 1
     for (int32_t left = steps; left > 0; left -= kStages) {
       stage<0>(left < steps, true);
       stage<1>(true, true);
-      if (left == steps) signal();
       stage<2>(true, true);
       stage<3>(true, !last || left > kStages);
       at.parity ^= 1;

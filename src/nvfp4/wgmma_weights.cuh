@@ -20,6 +20,7 @@ struct Nvfp4Shared {
   uint32_t scales;             // decoded, of every multiplying warp
   uint32_t barriers;           // of the ring
   uint32_t epilogue_barriers;  // two a group
+  uint32_t more;               // kMoreBytes of the epilogue
   __device__ __forceinline__ explicit Nvfp4Shared(uint32_t base) {
     tokens = (base + Config::kAlignment - 1) / Config::kAlignment * Config::kAlignment;
     weights = tokens + Config::kStages * Config::kTokenBytes;
@@ -27,13 +28,19 @@ struct Nvfp4Shared {
     scales = staging + Config::kStagingBytes;
     barriers = scales + Config::kScaleBytes;
     epilogue_barriers = barriers + 2 * Config::kMostStages * 8;
+    more = barriers + Config::kBarrierBytes;
   }
 };
 
 struct Nvfp4TilePlace {
-  int32_t token_tile, row_tile;
+  int32_t first_token, tokens, row_tile;
   bool last;  // of this block
 };
+
+__device__ __forceinline__ void copy_fragments(const uint32_t (&from)[4][4], uint32_t (&to)[4][4]) {
+#pragma unroll
+  for (int i = 0; i < 16; ++i) to[i / 4][i % 4] = from[i / 4][i % 4];
+}
 
 // A thread's share of its warpgroup's weight rows: pair `pair()` of the tile. A warp has 16 rows, in the order of the
 // fragment: the even ones of eight pairs, then the odd ones.

@@ -30,9 +30,11 @@ enum class Function : int {
   kE4m3,
   kE2m1,
   kFp16ToFloat,
+  kGeluTanhCoarse,
   kGeluTanhShort,
   kGeluTanhLong,
   kGeluTanhCompensated,
+  kGeluErfCoarse,
   kGeluErfShort,
   kGeluErfLong,
   kGeluErfCompensated,
@@ -56,9 +58,11 @@ constexpr const char* kFunctionNames[] = {"exp2",
                                           "e4m3_from_float",
                                           "e2m1_from_float",
                                           "fp16_to_float",
+                                          "gelu_tanh_coarse",
                                           "gelu_tanh_short",
                                           "gelu_tanh_long",
                                           "gelu_tanh_compensated",
+                                          "gelu_erf_coarse",
                                           "gelu_erf_short",
                                           "gelu_erf_long",
                                           "gelu_erf_compensated",
@@ -94,6 +98,7 @@ ISOBIT_HD uint32_t apply(uint32_t bits) {
   if constexpr (kFunction == Function::kE4m3) return e4m3_from_float(x);
   if constexpr (kFunction == Function::kE2m1) return e2m1_from_float(x);
   if constexpr (kFunction == Function::kFp16ToFloat) return float_bits(fp16_to_float(static_cast<uint16_t>(bits)));
+  if constexpr (kFunction == Function::kGeluTanhCoarse) return apply_gelu<Gelu::kTanh, GeluSequence::kCoarse>(x);
   if constexpr (kFunction == Function::kGeluTanhShort) return apply_gelu<Gelu::kTanh, GeluSequence::kShort>(x);
   if constexpr (kFunction == Function::kGeluTanhLong) return apply_gelu<Gelu::kTanh, GeluSequence::kLong>(x);
   if constexpr (kFunction == Function::kGeluTanhCompensated)
@@ -101,6 +106,7 @@ ISOBIT_HD uint32_t apply(uint32_t bits) {
   if constexpr (kFunction == Function::kSlopeTanhLong) return apply_slope<Gelu::kTanh, GeluSequence::kLong>(x);
   if constexpr (kFunction == Function::kSlopeTanhCompensated)
     return apply_slope<Gelu::kTanh, GeluSequence::kCompensated>(x);
+  if constexpr (kFunction == Function::kGeluErfCoarse) return apply_gelu<Gelu::kErf, GeluSequence::kCoarse>(x);
   if constexpr (kFunction == Function::kGeluErfShort) return apply_gelu<Gelu::kErf, GeluSequence::kShort>(x);
   if constexpr (kFunction == Function::kGeluErfLong) return apply_gelu<Gelu::kErf, GeluSequence::kLong>(x);
   if constexpr (kFunction == Function::kGeluErfCompensated)

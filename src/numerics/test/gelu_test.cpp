@@ -90,6 +90,25 @@ TEST(Gelu, ErrorOfTheValue) {
   expect_within(worst_value<Gelu::kErf, GeluSequence::kCompensated>(), 5.3, 9.3);
 }
 
+// Of the coarse sequence: the largest error in units of |gelu(-|a|)|, which is not taken below 0.003 for |a| > 1.
+template <Gelu kGelu>
+double worst_coarse() {
+  double worst = 0.0;
+  walk([&](float a) {
+    const Extended magnitude = std::fabs(a);
+    const Extended floor = magnitude > 1 ? 0.003L : 0.0L;
+    const Extended unit = std::max(-exact_value(kGelu, -magnitude), floor);
+    const Extended error = std::fabs(gelu<kGelu, GeluSequence::kCoarse>(a) - exact_value(kGelu, a));
+    worst = std::max(worst, static_cast<double>(error / unit));
+  });
+  return worst;
+}
+
+TEST(Gelu, ErrorOfTheCoarseValue) {
+  EXPECT_LE(worst_coarse<Gelu::kTanh>(), 1.06e-3);
+  EXPECT_LE(worst_coarse<Gelu::kErf>(), 2.25e-3);
+}
+
 TEST(Gelu, ErrorOfTheSlope) {
   EXPECT_LE((worst_slope<Gelu::kTanh, GeluSequence::kLong>()), 1.4e-7);
   EXPECT_LE((worst_slope<Gelu::kTanh, GeluSequence::kCompensated>()), 1.4e-7);
@@ -109,15 +128,18 @@ void expect_special_values() {
   EXPECT_EQ(bits(-std::numeric_limits<float>::max()), float_bits(-0.0f));
   for (const float a : {12.0f, 13.24f, 15.0f, 1e10f}) EXPECT_EQ(bits(a), float_bits(a));
   // From the limit on the weight is +0, and one step before it is not negative and not NaN.
-  const float limit = kGelu == Gelu::kTanh ? 10.75f : 14.625f;
+  constexpr bool kIsCoarse = kSequence == GeluSequence::kCoarse;
+  const float limit = kIsCoarse ? 5.0f : kGelu == Gelu::kTanh ? 10.75f : 14.625f;
   EXPECT_EQ(bits(-limit), float_bits(-0.0f));
   for (uint32_t b = float_bits(limit * 0.9f); b <= float_bits(limit); ++b) {
     const float x = gelu<kGelu, kSequence>(-bits_float(b));
-    ASSERT_TRUE(x <= 0.0f && x > -1e-20f) << bits_float(b);
+    ASSERT_TRUE(x <= 0.0f && x > (kIsCoarse ? -3e-5f : -1e-20f)) << bits_float(b);
   }
 }
 
 TEST(Gelu, SpecialValues) {
+  expect_special_values<Gelu::kTanh, GeluSequence::kCoarse>();
+  expect_special_values<Gelu::kErf, GeluSequence::kCoarse>();
   expect_special_values<Gelu::kTanh, GeluSequence::kShort>();
   expect_special_values<Gelu::kTanh, GeluSequence::kLong>();
   expect_special_values<Gelu::kTanh, GeluSequence::kCompensated>();

@@ -13,8 +13,7 @@ struct GlobalScales {
   float value[4];
 
   __device__ __forceinline__ float read(int i) const { return device[i] != nullptr ? __ldg(device[i]) : value[i]; }
-  __device__ __forceinline__ float out() const { return read(3); }
-  __device__ __forceinline__ Scales all() const { return scales_of(read(0), read(1), read(2), out()); }
+  __device__ __forceinline__ Scales all() const { return scales_of(read(0), read(1), read(2), read(3)); }
 };
 
 inline GlobalScales global_scales_of(const Params& p) {

@@ -58,13 +58,8 @@ __device__ __forceinline__ void clear_padding(const Output& out, int64_t thread,
   }
 }
 
-// Stores of a block's results. row < rows and block < blocks.
-__device__ __forceinline__ void store_scale(const Output& out, int64_t row, int32_t block, uint8_t scale) {
-  out.scales[numerics::scale_offset(out.layout, row, block, out.blocks)] = scale;
-}
-__device__ __forceinline__ void store_codes(const Output& out, int64_t row, int32_t block, const uint32_t (&codes)[2]) {
-  uint8_t* const to = out.codes + row * out.codes_row_bytes + block * 8;
-  if (out.vector_stores) {
+__device__ __forceinline__ void store_codes(uint8_t* to, bool vector_stores, const uint32_t (&codes)[2]) {
+  if (vector_stores) {
     *reinterpret_cast<uint2*>(to) = make_uint2(codes[0], codes[1]);
     return;
   }
@@ -72,12 +67,38 @@ __device__ __forceinline__ void store_codes(const Output& out, int64_t row, int3
   for (int i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(codes[i / 4] >> (8 * (i % 4)));
 }
 
-// Quantises a block and stores it.
-__device__ __forceinline__ void store_encoded(const Output& out, const numerics::Nvfp4Encoder& encoder, int64_t row,
-                                              int32_t block, const float (&hidden)[numerics::kNvfp4Block]) {
-  uint32_t codes[2];
-  store_scale(out, row, block, device::encode_nvfp4(encoder, hidden, codes));
-  store_codes(out, row, block, codes);
+// Stores of a block's results. row < rows and block < blocks.
+__device__ __forceinline__ void store_scale(const Output& out, int64_t row, int32_t block, uint8_t scale) {
+  out.scales[numerics::scale_offset(out.layout, row, block, out.blocks)] = scale;
 }
+__device__ __forceinline__ void store_codes(const Output& out, int64_t row, int32_t block, const uint32_t (&codes)[2]) {
+  store_codes(out.codes + row * out.codes_row_bytes + block * 8, out.vector_stores, codes);
+}
+
+// Where the results of one block of many rows go, with little arithmetic a row.
+class BlockPlaces {
+ public:
+  __device__ __forceinline__ BlockPlaces(const Output& out, int32_t block)
+      : layout_(out.layout),
+        scales_(out.scales + numerics::scale_offset(out.layout, 0, block, out.blocks)),
+        tile_bytes_(numerics::padded_scale_rows(out.layout, 1) * out.padded_blocks),
+        codes_(out.codes + block * 8),
+        codes_row_bytes_(out.codes_row_bytes) {}
+  __device__ __forceinline__ uint8_t* scale(uint32_t row) const {
+    if (layout_ == numerics::ScaleLayout::k128x4) {
+      return scales_ + row / 128 * tile_bytes_ + (row % 32 * 16 + row % 128 / 32 * 4);
+    }
+    if (layout_ == numerics::ScaleLayout::k8x4) return scales_ + row / 8 * tile_bytes_ + row % 8 * 4;
+    return scales_ + row * tile_bytes_;
+  }
+  __device__ __forceinline__ uint8_t* codes(uint32_t row) const { return codes_ + row * codes_row_bytes_; }
+
+ private:
+  numerics::ScaleLayout layout_;
+  uint8_t* scales_;     // of row 0
+  int64_t tile_bytes_;  // of a tile of rows
+  uint8_t* codes_;
+  int64_t codes_row_bytes_;
+};
 
 }  // namespace isobit::nvfp4_geglu

@@ -49,7 +49,7 @@ __device__ __forceinline__ void encode(const Scales& scales, const float (&sums)
 #pragma unroll
     for (int i = 0; i < kNvfp4Block; ++i) {
       const int column = 2 * (block * kNvfp4Block + i);
-      hidden[i] = hidden_of<kGelu>(sums[column], sums[column + 1], scales);
+      hidden[i] = hidden_of<kGelu>(sums[column], plus_zero(sums[column + 1]), scales);
     }
     out.scales |= static_cast<uint32_t>(device::encode_nvfp4(scales.out, hidden, out.codes[block])) << (8 * block);
   }

@@ -74,7 +74,8 @@ __global__ void __launch_bounds__(Nvfp4Tile::kThreads, 2) nvfp4_geglu_tile(const
       float hidden[4];
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        hidden[n] = hidden_of<kGelu>(device::sum_of(sums[m][n][2 * h]), device::sum_of(sums[m][n][2 * h + 1]), scales);
+        hidden[n] = hidden_of<kGelu>(device::sum_of(sums[m][n][2 * h]),
+                                     plus_zero(device::sum_of(sums[m][n][2 * h + 1])), scales);
       }
       Encoded encoded;
       encoded.scale = device::encode_nvfp4_quad(scales.out, hidden, encoded.codes);

@@ -5,9 +5,10 @@
 //   three spare warps:     16 outputs of a token ── largest ── scale, 16 codes ──> global memory, under the next tile
 //
 // After a block's last tile the multiplying warpgroups quantise what they staged themselves.
-//   barrier        arrives                         waits
-//   staged[group]  the group's threads             the spare warps
-//   free[group]    the spare warps' threads        the group
+//   barrier             arrives                              waits
+//   staged[group]       the group's threads                  the spare warps
+//   free[group]         the spare warps' threads             the group
+//   group, by number    the spare warps (the table is full)  the group, each other, before it quantises the last tile
 #pragma once
 
 #include "nvfp4/unpack.cuh"
@@ -19,9 +20,10 @@ namespace isobit::nvfp4_geglu::sm90 {
 namespace ptx = device::ptx;
 using numerics::Gelu;
 
-constexpr int kStagingRow = 32 * 4;  // bytes of a token in a group's staging
-template <int kTokens, int kGroups>
-using Config = device::Nvfp4WgmmaConfig<kTokens, kGroups, kStagingRow>;
+constexpr int kStagingRow = 32 * 4;        // bytes of a token in a group's staging
+constexpr int kMultiplierBytes = 128 * 4;  // the multiplier of every block scale
+template <int kTokens, int kGroups, int kLastTokens>
+using Config = device::Nvfp4WgmmaConfig<kTokens, kGroups, kLastTokens, kStagingRow, kMultiplierBytes>;
 
 struct Job {
   device::Nvfp4WgmmaPlan plan;
@@ -43,50 +45,72 @@ struct Staging {
   }
 };
 
-// Blocks `first`, first + stride, ... of the staged tile.
+// The quantiser's rule for this call. A division a block is looked up: a scale has 128 values.
+struct Quantiser {
+  float sixth;
+  uint32_t multipliers;
+
+  __device__ __forceinline__ void fill(const numerics::Nvfp4Encoder& encoder, int thread, int threads) const {
+    for (int scale = thread; scale < 128; scale += threads) {
+      const float multiplier = device::nvfp4_multiplier_of(encoder, static_cast<uint8_t>(scale));
+      ptx::store_shared(multipliers + 4 * scale, __float_as_uint(multiplier));
+    }
+  }
+  __device__ __forceinline__ uint8_t operator()(float (&x)[numerics::kNvfp4Block], uint32_t (&codes)[2]) const {
+    const auto multiplier_of = [&](uint8_t scale) {
+      return __uint_as_float(ptx::load_shared(multipliers + 4 * scale));
+    };
+    return device::encode_nvfp4(sixth, multiplier_of, x, codes);
+  }
+};
+
+// Blocks `first`, first + stride, ... of the staged tile: half a token each. The stride is a multiple of 16, so that a
+// thread keeps its half and its places in a row, and nothing is computed about them in the loop.
 template <class Config>
-__device__ __forceinline__ void quantise_staged(const Job& job, const numerics::Nvfp4Encoder& encoder,
-                                                const Staging& staging, const device::Nvfp4TilePlace& tile, int group,
-                                                int first, int stride) {
-  const int64_t first_token = int64_t{tile.token_tile} * Config::kTokens;
-  const int32_t first_block = (tile.row_tile * Config::kPairs + 32 * group) / numerics::kNvfp4Block;
+__device__ __forceinline__ void quantise_staged(const Job& job, const Quantiser& quantise, const Staging& staging,
+                                                const device::Nvfp4TilePlace& tile, int group, int first, int stride) {
+  const Output& out = job.operands.out;
+  const int half = first % 2;
+  const int32_t block = (tile.row_tile * Config::kPairs + 32 * group) / numerics::kNvfp4Block + half;
+  const int32_t rows = static_cast<int32_t>(job.unpack.rows) - tile.first_token;
+  const int tokens = block < out.blocks ? min(tile.tokens, rows) : 0;
+  const auto first_row = static_cast<uint32_t>(job.unpack.first_row) + tile.first_token;
+  const BlockPlaces places(out, block);
+  const int step = stride / 2;
+  int token = first / 2;
+  const float* from[4];
+#pragma unroll
+  for (int chunk = 0; chunk < 4; ++chunk) from[chunk] = staging.at(token, 16 * half + 4 * chunk);
+  uint8_t* codes_to = places.codes(first_row + token);
 #pragma unroll 1
-  for (int item = first; item < 2 * Config::kTokens; item += stride) {
-    const int token = item / 2;
-    const int half = item % 2;
+  for (; token < tokens; token += step) {
     float hidden[numerics::kNvfp4Block];
 #pragma unroll
     for (int chunk = 0; chunk < 4; ++chunk) {
-      const float4 part = *reinterpret_cast<const float4*>(staging.at(token, 16 * half + 4 * chunk));
+      const float4 part = *reinterpret_cast<const float4*>(from[chunk]);
       hidden[4 * chunk] = part.x, hidden[4 * chunk + 1] = part.y;
       hidden[4 * chunk + 2] = part.z, hidden[4 * chunk + 3] = part.w;
+      from[chunk] += step * 32;
     }
-    const int64_t row = first_token + token;
-    const int32_t block = first_block + half;
-    if (row < job.unpack.rows && block < job.operands.out.blocks) {
-      store_encoded(job.operands.out, encoder, job.unpack.first_row + row, block, hidden);
-    }
+    uint32_t codes[2];
+    *places.scale(first_row + token) = quantise(hidden, codes);
+    store_codes(codes_to, out.vector_stores, codes);
+    codes_to += step * out.codes_row_bytes;
   }
 }
 
-template <class Config, Gelu kGelu>
-__device__ __forceinline__ void stage_hidden(const float (&d)[Config::kSums], const Scales& scales,
-                                             const Staging& staging, int output) {
+template <Gelu kGelu, int kSums>
+__device__ __forceinline__ void stage_hidden(const float (&d)[kSums], const Scales& scales, const Staging& staging,
+                                             int output) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
-  for (int j = 0; j < Config::kTokens / 8; ++j) {
+  for (int j = 0; j < kSums / 4; ++j) {
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
       *staging.at(8 * j + 2 * (lane % 4) + e, output) = hidden_of<kGelu>(d[4 * j + e], d[4 * j + 2 + e], scales);
     }
   }
 }
-
-// The barriers of a group's staging, and the parity of the turn.
-struct Turn {
-  uint32_t staged, free;
-  uint32_t parity = 0;
-};
 
 __device__ __forceinline__ void wait_turn(uint32_t barrier, uint32_t parity) {
   while (!ptx::mbarrier_try_wait(barrier, parity)) {
@@ -108,19 +132,29 @@ struct Block {
   __device__ __forceinline__ uint32_t free(int group) const { return staged(group) + 8; }
 };
 
-constexpr int kSpareWarps = 3;
+constexpr int kSpareThreads = 3 * 32;
+
+// Named barriers: kGroupBarrier + group, and that of the spare warps.
+constexpr uint32_t kGroupBarrier = 1;
+constexpr uint32_t kSpareBarrier = 8;
 
 template <class Config>
 __device__ __forceinline__ void quantise_tiles(const Job& job, const Block<Config>& block, int spare_warp) {
   const int lane = threadIdx.x % 32;
-  const numerics::Nvfp4Encoder encoder = numerics::nvfp4_encoder(job.operands.scales.out());
+  const numerics::Nvfp4Encoder encoder = job.operands.scales.all().out;
+  const Quantiser quantiser = {encoder.sixth, block.shared.more};
+  quantiser.fill(encoder, 32 * spare_warp + lane, kSpareThreads);
+  ptx::barrier_sync(kSpareBarrier, kSpareThreads);
+  for (int group = 0; group < Config::kGroups; ++group) {
+    ptx::barrier_arrive(kGroupBarrier + group, Config::kWarpgroup + kSpareThreads);
+  }
   uint32_t parity = 0;
-  device::for_each_tile(job.plan, [&](const device::Nvfp4TilePlace& tile) {
+  device::for_each_tile<Config>(job.plan, [&](const device::Nvfp4TilePlace& tile, auto) {
     if (tile.last) return;
     for (int group = 0; group < Config::kGroups; ++group) {
       wait_turn(block.staged(group), parity);
-      quantise_staged<Config>(job, encoder, block.group_staging(group), tile, group, 32 * spare_warp + lane,
-                              32 * kSpareWarps);
+      quantise_staged<Config>(job, quantiser, block.group_staging(group), tile, group, 32 * spare_warp + lane,
+                              kSpareThreads);
       ptx::mbarrier_arrive(block.free(group));
     }
     parity ^= 1;
@@ -131,20 +165,21 @@ template <class Config>
 __device__ __forceinline__ void multiply_tiles(const Job& job, const Block<Config>& block,
                                                const device::Ring<Config::kStages>& ring, int group) {
   const Scales scales = job.operands.scales.all();
+  const Quantiser quantiser = {scales.out.sixth, block.shared.more};
   const Staging staging = block.group_staging(group);
   uint32_t parity = 1;  // the staging is free at first
   device::multiply_nvfp4<Config>(job.plan, ring, block.shared, group,
-                                 [&](const device::Nvfp4TilePlace& tile, int pair, const float(&d)[Config::kSums]) {
+                                 [&](const device::Nvfp4TilePlace& tile, int pair, const auto& d) {
                                    wait_turn(block.free(group), parity);
                                    parity ^= 1;
                                    if (job.operands.gelu == Gelu::kTanh) {
-                                     stage_hidden<Config, Gelu::kTanh>(d, scales, staging, pair % 32);
+                                     stage_hidden<Gelu::kTanh>(d, scales, staging, pair % 32);
                                    } else {
-                                     stage_hidden<Config, Gelu::kErf>(d, scales, staging, pair % 32);
+                                     stage_hidden<Gelu::kErf>(d, scales, staging, pair % 32);
                                    }
                                    if (tile.last) {
-                                     ptx::barrier_sync(device::kNvfp4GroupBarrier + group, Config::kWarpgroup);
-                                     quantise_staged<Config>(job, scales.out, staging, tile, group,
+                                     ptx::barrier_sync(kGroupBarrier + group, Config::kWarpgroup + kSpareThreads);
+                                     quantise_staged<Config>(job, quantiser, staging, tile, group,
                                                              threadIdx.x % Config::kWarpgroup, Config::kWarpgroup);
                                    } else {
                                      ptx::mbarrier_arrive(block.staged(group));
@@ -154,15 +189,14 @@ __device__ __forceinline__ void multiply_tiles(const Job& job, const Block<Confi
 
 template <class Config>
 __global__ void __launch_bounds__(Config::kThreads, 1)
-    nvfp4_geglu_wgmma(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap codes,
-                      const __grid_constant__ Job job) {
+    nvfp4_geglu_wgmma(const __grid_constant__ device::Nvfp4WgmmaMaps maps, const __grid_constant__ Job job) {
   extern __shared__ unsigned char memory[];
   const Block<Config> block(memory);
   const device::Ring<Config::kStages> ring(block.shared.barriers);
   if (threadIdx.x == 0) {
     for (int group = 0; group < Config::kGroups; ++group) {
       ptx::mbarrier_init(block.staged(group), Config::kWarpgroup);
-      ptx::mbarrier_init(block.free(group), 32 * kSpareWarps);
+      ptx::mbarrier_init(block.free(group), kSpareThreads);
     }
     ring.initialise(Config::kGroups * Config::kWarpgroup / 32);
   }
@@ -172,10 +206,9 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   if (warpgroup == 0) {
     if constexpr (Config::kMovesRegisters) ptx::release_registers<Config::kSpareRegisters>();
     const int warp = threadIdx.x / 32;
-    if (threadIdx.x == 0) device::copy_nvfp4(&x, &codes, job.plan, ring, block.shared);
+    if (threadIdx.x == 0) device::copy_nvfp4(maps, job.plan, ring, block.shared);
     if (warp > 0) {
       // Before there is anything to quantise. What came before the unpacking kernel is done with these bytes.
-      constexpr int kSpareThreads = 32 * kSpareWarps;
       if (job.unpack.first_row == 0) {
         clear_padding(job.operands.out, int64_t{blockIdx.x} * kSpareThreads + threadIdx.x - 32,
                       int64_t{gridDim.x} * kSpareThreads);

@@ -10,9 +10,9 @@
 namespace isobit::nvfp4_geglu::sm90 {
 namespace {
 
-template <int kTokens, int kGroups>
+template <int kTokens, int kGroups, int kLastTokens = 0>
 Nvfp4Variant variant() {
-  using Tile = Config<kTokens, kGroups>;
+  using Tile = Config<kTokens, kGroups, kLastTokens>;
   return nvfp4_variant<Tile>(reinterpret_cast<const void*>(&nvfp4_geglu_wgmma<Tile>));
 }
 
@@ -44,9 +44,9 @@ WorkspaceBytes workspace(const Params& params) {
 Status run(const Params& p, void* stream) {
   if (nvfp4_rows_are_few(p.rows, p.k)) return run_few(p, stream);
   Job job = {{}, {}, operands_of(p)};
-  const Nvfp4Variant variants[] = {variant<32, 4>(),  variant<32, 1>(),  variant<64, 2>(),
-                                   variant<128, 2>(), variant<200, 2>(), variant<208, 2>(),
-                                   variant<224, 2>(), variant<248, 2>(), variant<256, 2>()};
+  const Nvfp4Variant variants[] = {variant<32, 4>(),       variant<32, 1>(),       variant<64, 2>(),
+                                   variant<128, 2>(),      variant<200, 2, 160>(), variant<208, 2, 168>(),
+                                   variant<224, 2, 176>(), variant<248, 2, 200>(), variant<256, 2, 208>()};
   return run_nvfp4_wgmma(call_of(p), variants, reinterpret_cast<const void*>(&nvfp4_geglu_unpack),
                          {&job, &job.plan, &job.unpack}, stream);
 }

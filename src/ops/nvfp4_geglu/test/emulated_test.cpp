@@ -92,7 +92,12 @@ TEST(Nvfp4GegluEmulatedWgmma, LargeTiles) {
   expect_cpu_bytes_wgmma({.rows = 125, .width = 496, .k = 192});  // several tiles of several stages
 }
 
-// 200 tokens and K a multiple of 256: tiles whose stages are whole rounds of the ring.
+// Six tiles by four blocks: the last two are cut into four of fewer tokens.
+TEST(Nvfp4GegluEmulatedWgmma, SmallerTilesInTheLastRound) {
+  for (const int64_t rows : {201, 221, 245, 253}) expect_cpu_bytes_wgmma({.rows = rows, .width = 336, .k = 128});
+}
+
+// 200 tokens and K a multiple of 256: tiles whose stages are whole rounds of the ring. The last ones have 160.
 TEST(Nvfp4GegluEmulatedWgmma, WholeRounds) {
   expect_cpu_bytes_wgmma({.rows = 199, .width = 336, .k = 256});
   expect_cpu_bytes_wgmma({.rows = 197, .width = 336, .k = 512, .gelu = ISOBIT_GELU_ERF, .out_scale = 30});

@@ -65,13 +65,13 @@ std::string Problem::model_block(int64_t row, int64_t block) const {
   float hidden[16];
   for (int64_t i = 0; i < 16; ++i) {
     const float gate = sum(2 * (block * 16 + i)) * (shape_.x_scale * shape_.gate_scale);
-    const float up = sum(2 * (block * 16 + i) + 1) * (shape_.x_scale * shape_.up_scale);
-    const float activated = shape_.gelu == ISOBIT_GELU_TANH ? gelu<Gelu::kTanh, GeluSequence::kShort>(gate)
-                                                            : gelu<Gelu::kErf, GeluSequence::kShort>(gate);
-    hidden[i] = activated * up;
+    const float activated = shape_.gelu == ISOBIT_GELU_TANH ? gelu<Gelu::kTanh, GeluSequence::kCoarse>(gate)
+                                                            : gelu<Gelu::kErf, GeluSequence::kCoarse>(gate);
+    hidden[i] = activated * sum(2 * (block * 16 + i) + 1);
   }
   uint32_t codes[2];
-  const uint8_t scale = nvfp4_encode(nvfp4_encoder(shape_.out_scale), hidden, codes);
+  const uint8_t scale =
+      nvfp4_encode(nvfp4_encoder(shape_.out_scale * (shape_.x_scale * shape_.up_scale)), hidden, codes);
   std::string bytes;
   for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(codes[i / 4] >> (8 * (i % 4))));
   bytes.push_back(static_cast<char>(scale));

@@ -15,7 +15,7 @@ namespace isobit::nvfp4_linear::sm90 {
 namespace ptx = device::ptx;
 
 template <int kTokens, int kGroups>
-using Config = device::Nvfp4WgmmaConfig<kTokens, kGroups, 0>;
+using Config = device::Nvfp4WgmmaConfig<kTokens, kGroups>;
 
 struct Job {
   device::Nvfp4WgmmaPlan plan;
@@ -31,10 +31,10 @@ __global__ void __launch_bounds__(256) nvfp4_linear_unpack(const __grid_constant
 
 template <class Config, class Format>
 __device__ __forceinline__ void store_tile(const Job& job, const device::Nvfp4TilePlace& tile, int pair, float alpha,
-                                           const float (&d)[Config::kSums]) {
+                                           const float (&d)[Config::kTokens / 2]) {
   const int32_t column = 2 * (tile.row_tile * Config::kPairs + pair);
   if (column >= job.out.columns) return;
-  const int64_t first = int64_t{tile.token_tile} * Config::kTokens + threadIdx.x % 4 * 2;
+  const int64_t first = int64_t{tile.first_token} + threadIdx.x % 4 * 2;
 #pragma unroll
   for (int j = 0; j < Config::kTokens / 8; ++j) {
 #pragma unroll
@@ -48,8 +48,7 @@ __device__ __forceinline__ void store_tile(const Job& job, const device::Nvfp4Ti
 
 template <class Config>
 __global__ void __launch_bounds__(Config::kThreads, 1)
-    nvfp4_linear_wgmma(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap codes,
-                       const __grid_constant__ Job job) {
+    nvfp4_linear_wgmma(const __grid_constant__ device::Nvfp4WgmmaMaps maps, const __grid_constant__ Job job) {
   extern __shared__ unsigned char memory[];
   const device::Nvfp4Shared<Config> shared(ptx::shared_address(memory));
   const device::Ring<Config::kStages> ring(shared.barriers);
@@ -59,13 +58,13 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   const int warpgroup = __shfl_sync(0xFFFFFFFFu, threadIdx.x / Config::kWarpgroup, 0);
   if (warpgroup == 0) {
     if constexpr (Config::kMovesRegisters) ptx::release_registers<Config::kSpareRegisters>();
-    if (threadIdx.x == 0) device::copy_nvfp4(&x, &codes, job.plan, ring, shared);
+    if (threadIdx.x == 0) device::copy_nvfp4(maps, job.plan, ring, shared);
     return;
   }
   if constexpr (Config::kMovesRegisters) ptx::claim_registers<Config::kMultiplyRegisters>();
   const float alpha = job.out.alpha();
   device::multiply_nvfp4<Config>(job.plan, ring, shared, warpgroup - 1,
-                                 [&](const device::Nvfp4TilePlace& tile, int pair, const float(&d)[Config::kSums]) {
+                                 [&](const device::Nvfp4TilePlace& tile, int pair, const auto& d) {
                                    if (job.out.wide) {
                                      store_tile<Config, numerics::Fp32>(job, tile, pair, alpha, d);
                                    } else {
