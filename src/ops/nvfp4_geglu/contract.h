@@ -9,7 +9,7 @@
 
 namespace isobit::nvfp4_geglu {
 
-inline constexpr const char* kContract = "nvfp4_geglu/sm90-k16-f25/1";
+inline constexpr const char* kContract = "nvfp4_geglu/sm90-k16-f25/0";
 
 // Checked parameters.
 struct Params : Nvfp4ProductParams {

@@ -11,7 +11,7 @@
 namespace isobit::nvfp4_geglu {
 namespace {
 
-constexpr Nvfp4Contracts kContracts = {kContract, "nvfp4_geglu/sm80-unmeasured/1", "nvfp4_geglu/sm100-unmeasured/1"};
+constexpr Nvfp4Contracts kContracts = {kContract, "nvfp4_geglu/sm80-unmeasured/0", "nvfp4_geglu/sm100-unmeasured/0"};
 
 constexpr Nvfp4Rows<Params> built_rows() {
   Nvfp4Rows<Params> rows;
