@@ -57,7 +57,8 @@ Status run(const Params& p, void* stream) {
   Job job = {};
   job.x = nvfp4_operand(p.x, p.rows, p.k);
   job.out = output_of(p);
-  const Nvfp4Variant variants[] = {variant<32, 1>(),  variant<64, 1>(),  variant<104, 2>(),
+  const Nvfp4Variant variants[] = {variant<32, 1>(),  variant<64, 1>(),  variant<128, 1>(), variant<200, 1>(),
+                                   variant<208, 1>(), variant<224, 1>(), variant<248, 1>(), variant<104, 2>(),
                                    variant<112, 2>(), variant<128, 2>(), variant<248, 2>()};
   return run_nvfp4_wgmma(call_of(p), variants, reinterpret_cast<const void*>(&nvfp4_linear_unpack),
                          {&job, &job.plan, &job.unpack}, stream);

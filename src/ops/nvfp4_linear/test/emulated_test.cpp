@@ -82,6 +82,16 @@ TEST(Nvfp4LinearEmulatedFewRows, EveryTile) {
 TEST(Nvfp4LinearEmulatedWgmma, SmallTiles) {
   expect_cpu_bytes_wgmma({.rows = 30, .columns = 2050, .k = 64, .dtype = ISOBIT_BF16});
   expect_cpu_bytes_wgmma({.rows = 60, .columns = 200, .k = 64, .dtype = ISOBIT_BF16});
+  expect_cpu_bytes_wgmma({.rows = 33, .columns = 50, .k = 512});
+}
+
+// Of one warpgroup, for a long K.
+TEST(Nvfp4LinearEmulatedWgmma, OneWarpgroup) {
+  expect_cpu_bytes_wgmma({.rows = 40, .columns = 192, .k = 512});
+  expect_cpu_bytes_wgmma({.rows = 120, .columns = 192, .k = 512, .dtype = ISOBIT_BF16});
+  expect_cpu_bytes_wgmma({.rows = 200, .columns = 190, .k = 1024, .dtype = ISOBIT_BF16});
+  for (const int64_t rows : {208, 216}) expect_cpu_bytes_wgmma({.rows = rows, .columns = 192, .k = 1280});
+  expect_cpu_bytes_wgmma({.rows = 240, .columns = 192, .k = 1024});
 }
 
 TEST(Nvfp4LinearEmulatedWgmma, LargeTiles) {
