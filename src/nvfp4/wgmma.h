@@ -50,11 +50,11 @@ struct Nvfp4WgmmaConfig {
   // middle of a scale tile; the others want more registers than there are.
   static constexpr bool kFollows = kGroups == 2 && kTokens < 256;
 
-  // With two multiplying warpgroups the one that copies gives registers away: 72 + 2 * 216 = 3 * 168, what the block
+  // With two multiplying warpgroups the one that copies gives registers away: 56 + 2 * 224 = 3 * 168, what the block
   // has at entry. With four small ones there is nothing to move.
   static constexpr bool kMovesRegisters = kGroups == 2;
-  static constexpr int kSpareRegisters = 72;
-  static constexpr int kMultiplyRegisters = 216;
+  static constexpr int kSpareRegisters = 56;
+  static constexpr int kMultiplyRegisters = 224;
 };
 
 // What the pipeline is told beside its tensor maps; goes to the kernel by value.
