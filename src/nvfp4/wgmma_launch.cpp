@@ -119,10 +119,12 @@ Nvfp4Tiles tile_nvfp4(const Nvfp4Variant& variant, int64_t rows, int64_t columns
 
 const Nvfp4Variant& choose_nvfp4_variant(std::span<const Nvfp4Variant> variants, int64_t rows, int64_t columns,
                                          int64_t k, int multiprocessors) {
-  // Cycles of a stage: its matrix instructions', its decoding warps' (one a group and scheduler), or one warp's way
-  // (H200, 2026-11-30, nvfp4_linear with 32 to 248 tokens). A tile of one warpgroup starts with nothing under way.
+  // Cycles of a stage: its matrix instructions', its decoding warps' (one a group and scheduler), or one warp's way,
+  // a multiplying or the copying one's (H200, 2026-11-30, nvfp4_linear with 32 to 248 tokens). A tile of one warpgroup
+  // starts with nothing under way.
   constexpr int64_t kDecodeCycles = 170;
   constexpr int64_t kLatency = 185;
+  constexpr int64_t kCopy = 250;
   constexpr int64_t kStart = 1500;
   const Nvfp4Variant* best = nullptr;
   int64_t least = 0;
@@ -132,7 +134,9 @@ const Nvfp4Variant& choose_nvfp4_variant(std::span<const Nvfp4Variant> variants,
     const int64_t decode = variant.groups * kDecodeCycles;
     const auto matrix = [&](int64_t tokens) { return variant.groups * 2 * tokens; };
     const int64_t start = variant.groups == 1 ? kStart / (k / kDepth) : 0;
-    const auto stage = [&](int64_t tokens) { return std::max({matrix(tokens), decode, kLatency + tokens}) + start; };
+    const auto stage = [&](int64_t tokens) {
+      return std::max({matrix(tokens), decode, kLatency + tokens, kCopy}) + start;
+    };
     const int64_t rounds = pieces_of(tiles.count(), multiprocessors);
     const bool last = tiles.last_row_tiles > 0;
     // Of equally long ones the one that does less: a quarter of the work that a multiprocessor has on average.
