@@ -119,13 +119,13 @@ Nvfp4Tiles tile_nvfp4(const Nvfp4Variant& variant, int64_t rows, int64_t columns
 
 const Nvfp4Variant& choose_nvfp4_variant(std::span<const Nvfp4Variant> variants, int64_t rows, int64_t columns,
                                          int64_t k, int multiprocessors) {
-  // Cycles of a stage: its matrix instructions', its decoding warps' (one a group and scheduler), or one warp's way,
-  // a multiplying or the copying one's (H200, 2026-11-30, nvfp4_linear with 32 to 248 tokens). A tile of one warpgroup
-  // starts with nothing under way.
+  // Cycles of a stage: its matrix instructions', its decoding warps' (one a group and scheduler), or one warp's way.
+  // That of a warpgroup alone with 64 tokens or more is known better (H200, 2026-11-30, nvfp4_linear): a start with
+  // nothing under way, then so many and one a token.
   constexpr int64_t kDecodeCycles = 170;
-  constexpr int64_t kLatency = 185;
-  constexpr int64_t kCopy = 250;
-  constexpr int64_t kStart = 1500;
+  constexpr int64_t kLatency = 400;
+  constexpr int64_t kLatencyAlone = 185;
+  constexpr int64_t kStartAlone = 1500;
   const Nvfp4Variant* best = nullptr;
   int64_t least = 0;
   for (const Nvfp4Variant& variant : variants) {
@@ -133,9 +133,10 @@ const Nvfp4Variant& choose_nvfp4_variant(std::span<const Nvfp4Variant> variants,
     const Nvfp4Tiles tiles = tile_nvfp4(variant, rows, columns, multiprocessors);
     const int64_t decode = variant.groups * kDecodeCycles;
     const auto matrix = [&](int64_t tokens) { return variant.groups * 2 * tokens; };
-    const int64_t start = variant.groups == 1 ? kStart / (k / kDepth) : 0;
+    const bool alone = variant.groups == 1 && variant.tokens >= 64;
     const auto stage = [&](int64_t tokens) {
-      return std::max({matrix(tokens), decode, kLatency + tokens, kCopy}) + start;
+      const int64_t longest = std::max({matrix(tokens), decode, alone ? kLatencyAlone + tokens : kLatency});
+      return longest + (alone ? kStartAlone / (k / kDepth) : 0);
     };
     const int64_t rounds = pieces_of(tiles.count(), multiprocessors);
     const bool last = tiles.last_row_tiles > 0;
