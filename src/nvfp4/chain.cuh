@@ -73,7 +73,9 @@ __device__ __forceinline__ void decode_chain(const Nvfp4FewPlan& plan, const Nvf
     load_x(step + kStride);
     stages.wait_full(from);
     weights.decode_scales(offset, plan.steps - step);
-    weights.for_each_pair(offset, [&](int pair, const uint32_t(&first)[4], const uint32_t(&second)[4]) {
+    weights.for_each_pair(offset, [&](int pair, const auto& decode) {
+      uint32_t first[4], second[4];
+      decode(first, second);
       const uint32_t fragments = slot + pair * 1024 + lane * 16;
       ptx::store_shared_4(fragments, make_uint4(first[0], first[1], first[2], first[3]));
       ptx::store_shared_4(fragments + 512, make_uint4(second[0], second[1], second[2], second[3]));

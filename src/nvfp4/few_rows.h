@@ -6,8 +6,11 @@
 namespace isobit::device {
 
 constexpr uint32_t kNvfp4SharedLimit = 227 * 1024;  // of a block
-constexpr uint32_t kNvfp4FewMostBytes = 64 * 1024;  // of x in bf16, as a block keeps it
+constexpr uint32_t kNvfp4ShortRing = 64 * 1024;     // of stages
 constexpr int kNvfp4MostDepth = 256;                // of a stage; x is padded with zeros to a multiple
+
+// Of x in bf16, as a block keeps it.
+constexpr uint32_t nvfp4_few_most_bytes(int64_t tokens) { return (tokens <= 16 ? 64 : 128) * 1024; }
 
 // A stage of packed weights: kDepth elements of kRows rows, even rows before odd ones, and their scales. A row's codes
 // are a row of the swizzle of that width.
@@ -30,7 +33,7 @@ struct Nvfp4FewStage {
 };
 
 // A block has kRows weight rows, 16 a warp that multiplies, and all rows of x, at most kTokens.
-template <int kTokens_, int kRows_, int kDepth_, int kStages_>
+template <int kTokens_, int kRows_, int kDepth_, int kStages_, bool kWgmma_>
 struct Nvfp4FewConfig {
   using Stage = Nvfp4FewStage<kRows_, kDepth_>;
   static constexpr int kTokens = kTokens_;
@@ -38,13 +41,15 @@ struct Nvfp4FewConfig {
   static constexpr int kWarps = Stage::kRows / 16;
   static constexpr int kThreads = 32 * (kWarps + 1);  // one more copies
   static constexpr int kStages = kStages_;
+  static constexpr bool kWgmma = kWgmma_;  // instead of mma.sync
 
   static constexpr uint32_t kDecodedBytes = kWarps * Stage::kDecodedWarp;
   static constexpr uint32_t kBarrierBytes = 2 * kStages * 8;
   static constexpr uint32_t kHiddenBytes = kTokens * Stage::kPairs * 4;  // which an epilogue may put in x's place
   static constexpr uint32_t kSharedBytes =
-      Stage::kAlignment + kStages * Stage::kBytes + kDecodedBytes + kBarrierBytes;  // without x
-  static_assert(kSharedBytes + kNvfp4FewMostBytes <= kNvfp4SharedLimit && kHiddenBytes <= kNvfp4FewMostBytes);
+      2 * Stage::kAlignment + kStages * Stage::kBytes + kDecodedBytes + kBarrierBytes;  // without x
+  static_assert(kSharedBytes + nvfp4_few_most_bytes(kTokens) <= kNvfp4SharedLimit);
+  static_assert(kHiddenBytes <= nvfp4_few_most_bytes(kTokens));
 };
 
 // What a pipeline is told beside its tensor map; goes to the kernel by value.

@@ -5,7 +5,7 @@
 namespace isobit {
 namespace {
 
-constexpr int64_t kMostRows = 16;
+constexpr int64_t kMostRows = 32;
 constexpr int64_t kMostChainRows = 32;
 constexpr int64_t kMostChainColumns = 2048;
 
@@ -19,7 +19,8 @@ int64_t x_bytes(int64_t tokens, int64_t k) {
 }  // namespace
 
 bool nvfp4_rows_are_few(int64_t rows, int64_t k) {
-  return rows <= kMostRows && x_bytes(rows <= 8 ? 8 : 16, k) <= device::kNvfp4FewMostBytes;
+  const int64_t tokens = rows <= 8 ? 8 : rows <= 16 ? 16 : 32;
+  return rows <= kMostRows && x_bytes(tokens, k) <= device::nvfp4_few_most_bytes(tokens);
 }
 
 bool nvfp4_is_chain(int64_t rows, int64_t columns) { return rows <= kMostChainRows && columns <= kMostChainColumns; }
@@ -54,7 +55,7 @@ Status run_few_rows(const Nvfp4WgmmaCall& call, std::span<const Nvfp4FewVariant>
     // An epilogue may put a value of 4 bytes for every row of x and pair of weight rows in x's place.
     const int64_t hidden_bytes = int64_t{variant.tokens} * variant.rows * 2;
     shape.dynamic_shared_bytes += static_cast<uint32_t>(std::max(x_bytes(variant.tokens, call.k), hidden_bytes));
-    most += device::kNvfp4FewMostBytes;
+    most += device::nvfp4_few_most_bytes(variant.tokens);
   }
   if (Status s = runtime().allow_shared_memory(call.device, variant.kernel, most); !s.ok()) return s;
   void* arguments[] = {&codes, job};

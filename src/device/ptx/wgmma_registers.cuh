@@ -9,6 +9,16 @@ namespace isobit::device::ptx {
 // d = a b, plus d if `accumulate`, in bf16: A is 64x16, B is n x 16, K-major in shared memory behind a descriptor. Lane
 // l of warp w has in a[0] row 16 w + l / 4 and columns 2 (l % 4) and the next, in a[1] the same 8 rows below, in a[2]
 // and a[3] those 8 columns further. The registers of A may be written again when a wait has covered the instruction.
+__device__ __forceinline__ void wgmma_bf16(float (&d)[8], const uint32_t (&a)[4], uint64_t b, int accumulate) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %13, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7 "
+      "}, {%8, %9, %10, %11}, %12, p, 1, 1, 0;\n}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+}
+
 __device__ __forceinline__ void wgmma_bf16(float (&d)[16], const uint32_t (&a)[4], uint64_t b, int accumulate) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"

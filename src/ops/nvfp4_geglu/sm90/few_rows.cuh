@@ -3,7 +3,7 @@
 //
 //   sums ── * scales ── gelu(gate) up ── fp32 ──> x's place in shared memory ── 16 outputs of a row ── scale, 16 codes
 //
-// One kernel, no workspace. The padding of out.scales is cleared while the first weights are under way.
+// One kernel, no workspace. The copying warp clears the padding of out.scales.
 #pragma once
 
 #include "device/ptx/synchronize.cuh"
@@ -34,7 +34,7 @@ struct FewHidden {
 };
 
 template <class Config, Gelu kGelu>
-__device__ __forceinline__ void store_hidden(const float (&d)[Config::kGroups][4], const Scales& scales,
+__device__ __forceinline__ void store_hidden(const float (&d)[4 * Config::kGroups], const Scales& scales,
                                              const FewHidden<Config>& hidden, int rows, int output) {
 #pragma unroll
   for (int n = 0; n < Config::kGroups; ++n) {
@@ -42,7 +42,8 @@ __device__ __forceinline__ void store_hidden(const float (&d)[Config::kGroups][4
     for (int e = 0; e < 2; ++e) {
       const int token = 8 * n + threadIdx.x % 4 * 2 + e;
       if (token >= rows) continue;
-      hidden.store(token, output, hidden_of<kGelu>(device::sum_of(d[n][e]), device::sum_of(d[n][2 + e]), scales));
+      hidden.store(token, output,
+                   hidden_of<kGelu>(device::sum_of(d[4 * n + e]), device::sum_of(d[4 * n + 2 + e]), scales));
     }
   }
 }
@@ -79,18 +80,20 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   extern __shared__ unsigned char memory[];
   const device::Nvfp4FewShared<Config> shared(ptx::shared_address(memory));
   const device::Ring<Config::kStages> ring(shared.barriers);
-  const int warp = device::begin_few_rows<Config>(&codes, job.plan, ring, shared);
+  const Operands& operands = job.operands;
+  device::Nvfp4FewTokens<Config> tokens;
+  const int warp = device::begin_few_rows<Config>(&codes, job.plan, ring, shared, operands.x, tokens, [&] {
+    clear_padding(operands.out, int64_t{blockIdx.x} * 32 + threadIdx.x % 32, int64_t{gridDim.x} * 32);
+  });
   if (warp == Config::kWarps) return;
   constexpr uint32_t kAll = 1;  // the barrier of the multiplying warps
   constexpr int kThreads = 32 * Config::kWarps;
-  const Operands& operands = job.operands;
-  device::unpack_few_rows<Config>(operands.x, shared.x, job.plan.steps, threadIdx.x);
-  clear_padding(operands.out, int64_t{blockIdx.x} * kThreads + threadIdx.x, int64_t{gridDim.x} * kThreads);
+  tokens.unpack(operands.x, shared.x, job.plan.steps);
   const Scales scales = operands.scales.all();
   device::Nvfp4FewWeights<typename Config::Stage> weights(
       shared.stages, shared.decoded + warp * Config::Stage::kDecodedWarp, 8 * warp);
   ptx::barrier_sync(kAll, kThreads);
-  float d[Config::kGroups][4] = {};
+  float d[4 * Config::kGroups] = {};
   device::multiply_few_rows<Config>(job.plan, ring, shared, weights, d);
   ptx::barrier_sync(kAll, kThreads);  // x has been read
   const FewHidden<Config> hidden = {shared.x};

@@ -16,9 +16,10 @@ Nvfp4Variant variant() {
   return nvfp4_variant<Tile>(reinterpret_cast<const void*>(&nvfp4_geglu_wgmma<Tile>));
 }
 
-template <int kTokens, int kRows, int kDepth, int kStages>
+// WGMMA costs more than mma.sync for 8 rows of x and less for more; where blocks are small, for more than 16.
+template <int kTokens, int kRows, int kDepth, int kStages, bool kWgmma>
 Nvfp4FewVariant few_variant() {
-  using Tile = device::Nvfp4FewConfig<kTokens, kRows, kDepth, kStages>;
+  using Tile = device::Nvfp4FewConfig<kTokens, kRows, kDepth, kStages, kWgmma>;
   return nvfp4_few_variant<Tile>(reinterpret_cast<const void*>(&nvfp4_geglu_few<Tile>));
 }
 
@@ -28,8 +29,9 @@ Nvfp4WgmmaCall call_of(const Params& p) {
 
 Status run_few(const Params& p, void* stream) {
   FewJob job = {{}, operands_of(p)};
-  const Nvfp4FewVariant variants[] = {few_variant<8, 256, 256, 4>(), few_variant<8, 64, 256, 6>(),
-                                      few_variant<16, 256, 256, 4>(), few_variant<16, 64, 256, 6>()};
+  const Nvfp4FewVariant variants[] = {few_variant<8, 256, 256, 4, false>(), few_variant<8, 64, 256, 6, false>(),
+                                      few_variant<16, 256, 256, 4, true>(), few_variant<16, 64, 256, 6, false>(),
+                                      few_variant<32, 256, 128, 5, true>(), few_variant<32, 64, 256, 6, true>()};
   return run_few_rows(call_of(p), variants, &job, &job.plan, stream);
 }
 

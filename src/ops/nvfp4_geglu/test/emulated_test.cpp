@@ -62,7 +62,7 @@ TEST(Nvfp4GegluEmulated, AnyScaleByte) {
 
 // Four multiprocessors: the blocks have 64 weight rows if `width` is small, else 256.
 TEST(Nvfp4GegluEmulatedFewRows, EveryTile) {
-  for (const int64_t rows : {1, 8, 13, 16}) {
+  for (const int64_t rows : {1, 8, 13, 16, 17, 32}) {
     expect_cpu_bytes_wgmma({.rows = rows, .width = 80, .k = 64, .gelu = ISOBIT_GELU_ERF, .out_scale = 30});
     expect_cpu_bytes_wgmma({.rows = rows, .width = 496, .k = 128});
   }
@@ -71,19 +71,20 @@ TEST(Nvfp4GegluEmulatedFewRows, EveryTile) {
 TEST(Nvfp4GegluEmulatedFewRows, MoreStagesThanTheRingHas) {
   expect_cpu_bytes_wgmma({.rows = 3, .width = 496, .k = 832});
   expect_cpu_bytes_wgmma({.rows = 11, .width = 48, .k = 1216});
+  expect_cpu_bytes_wgmma({.rows = 27, .width = 496, .k = 832});
 }
 
 TEST(Nvfp4GegluEmulatedFewRows, LayoutsStridesAndAnyScaleByte) {
-  for (const int64_t rows : {5, 15}) expect_cpu_bytes_wgmma(with_everything(rows, 112));
+  for (const int64_t rows : {5, 15, 31}) expect_cpu_bytes_wgmma(with_everything(rows, 112));
 }
 
 // Four multiprocessors, so the tiles are chosen as named, and blocks have several of them. Few rows come here if a
 // block cannot keep them.
 TEST(Nvfp4GegluEmulatedWgmma, SmallTiles) {
   expect_cpu_bytes_wgmma({.rows = 3, .width = 16, .k = 4160});
-  expect_cpu_bytes_wgmma({.rows = 20, .width = 80, .k = 64, .gelu = ISOBIT_GELU_ERF, .out_scale = 30});
-  expect_cpu_bytes_wgmma({.rows = 60, .width = 144, .k = 64});
-  for (const int64_t rows : {20, 60}) expect_cpu_bytes_wgmma({.rows = rows, .width = 496, .k = 64});
+  expect_cpu_bytes_wgmma({.rows = 20, .width = 80, .k = 2112, .gelu = ISOBIT_GELU_ERF, .out_scale = 30});
+  expect_cpu_bytes_wgmma({.rows = 20, .width = 496, .k = 2112});
+  for (const int64_t width : {144, 496}) expect_cpu_bytes_wgmma({.rows = 60, .width = width, .k = 64});
 }
 
 TEST(Nvfp4GegluEmulatedWgmma, LargeTiles) {

@@ -22,7 +22,7 @@ struct FewJob {
 // A thread's sums of eight rows of x from `first_row` on, for a pair of weight rows.
 template <class Format>
 __device__ __forceinline__ void store_group(const FewJob& job, int first_row, int32_t column, float alpha,
-                                            const float (&d)[4]) {
+                                            const float* d) {
   if (column >= job.out.columns) return;
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
@@ -31,7 +31,7 @@ __device__ __forceinline__ void store_group(const FewJob& job, int first_row, in
   }
 }
 
-__device__ __forceinline__ void store_group(const FewJob& job, int first_row, int pair, const float (&d)[4]) {
+__device__ __forceinline__ void store_group(const FewJob& job, int first_row, int pair, const float* d) {
   const float alpha = job.out.alpha();
   if (job.out.wide) {
     store_group<numerics::Fp32>(job, first_row, 2 * pair, alpha, d);
@@ -46,17 +46,18 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   extern __shared__ unsigned char memory[];
   const device::Nvfp4FewShared<Config> shared(ptx::shared_address(memory));
   const device::Ring<Config::kStages> ring(shared.barriers);
-  const int warp = device::begin_few_rows<Config>(&codes, job.plan, ring, shared);
+  device::Nvfp4FewTokens<Config> tokens;
+  const int warp = device::begin_few_rows<Config>(&codes, job.plan, ring, shared, job.x, tokens, [] {});
   if (warp == Config::kWarps) return;
-  device::unpack_few_rows<Config>(job.x, shared.x, job.plan.steps, threadIdx.x);
+  tokens.unpack(job.x, shared.x, job.plan.steps);
   device::Nvfp4FewWeights<typename Config::Stage> weights(
       shared.stages, shared.decoded + warp * Config::Stage::kDecodedWarp, 8 * warp);
   ptx::barrier_sync(1, 32 * Config::kWarps);  // the multiplying warps
-  float d[Config::kGroups][4] = {};
+  float d[4 * Config::kGroups] = {};
   device::multiply_few_rows<Config>(job.plan, ring, shared, weights, d);
   const int pair = static_cast<int>(blockIdx.x) * Config::Stage::kPairs + weights.pair();
 #pragma unroll
-  for (int n = 0; n < Config::kGroups; ++n) store_group(job, 8 * n, pair, d[n]);
+  for (int n = 0; n < Config::kGroups; ++n) store_group(job, 8 * n, pair, d + 4 * n);
 }
 
 template <class Config>
@@ -80,7 +81,8 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
 #pragma unroll
     for (int n = 0; n < Config::kShare; ++n) store_group(job, 8 * (multiplier * Config::kShare + n), pair, d[n]);
   } else if (threadIdx.x % 32 == 0) {
-    device::copy_few_rows<typename Config::Stage>(&codes, job.plan, shared.stage_ring(), shared.stages);
+    device::Nvfp4FewCopy<typename Config::Stage, Config::kStages>(&codes, job.plan, shared.stage_ring(), shared.stages)
+        .copy_until(job.plan.steps);
   }
 }
 

@@ -16,9 +16,10 @@ Nvfp4Variant variant() {
   return nvfp4_variant<Tile>(reinterpret_cast<const void*>(&nvfp4_linear_wgmma<Tile>));
 }
 
-template <int kTokens, int kRows, int kDepth, int kStages>
+// WGMMA costs more than mma.sync for 8 rows of x and less for more; where blocks are small, for more than 16.
+template <int kTokens, int kRows, int kDepth, int kStages, bool kWgmma>
 Nvfp4FewVariant few_variant() {
-  using Tile = device::Nvfp4FewConfig<kTokens, kRows, kDepth, kStages>;
+  using Tile = device::Nvfp4FewConfig<kTokens, kRows, kDepth, kStages, kWgmma>;
   return nvfp4_few_variant<Tile>(reinterpret_cast<const void*>(&nvfp4_linear_few<Tile>));
 }
 
@@ -37,8 +38,9 @@ bool is_few(const Params& p) { return nvfp4_is_chain(p.rows, p.columns) || nvfp4
 Status run_few(const Params& p, void* stream) {
   FewJob job = {{}, nvfp4_operand(p.x, p.rows, p.k), output_of(p)};
   const Nvfp4FewVariant chains[] = {chain_variant<8, 8, 1>(), chain_variant<16, 12, 1>(), chain_variant<32, 12, 2>()};
-  const Nvfp4FewVariant wide[] = {few_variant<8, 256, 256, 4>(), few_variant<8, 64, 256, 6>(),
-                                  few_variant<16, 256, 256, 4>(), few_variant<16, 64, 256, 6>()};
+  const Nvfp4FewVariant wide[] = {few_variant<8, 256, 256, 4, false>(), few_variant<8, 64, 256, 6, false>(),
+                                  few_variant<16, 256, 256, 4, true>(), few_variant<16, 64, 256, 6, false>(),
+                                  few_variant<32, 256, 128, 5, true>(), few_variant<32, 64, 256, 6, true>()};
   const std::span<const Nvfp4FewVariant> variants =
       nvfp4_is_chain(p.rows, p.columns) ? std::span<const Nvfp4FewVariant>(chains) : wide;
   return run_few_rows(call_of(p), variants, &job, &job.plan, stream);

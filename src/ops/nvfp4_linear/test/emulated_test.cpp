@@ -76,11 +76,12 @@ TEST(Nvfp4LinearEmulatedFewRows, EveryTile) {
   expect_cpu_bytes_wgmma({.rows = 3, .columns = 2050, .k = 128});
   expect_cpu_bytes_wgmma({.rows = 11, .columns = 2050, .k = 64, .dtype = ISOBIT_BF16});
   expect_cpu_bytes_wgmma({.rows = 14, .columns = 2240, .k = 192, .values = ScaleValues::kAny});
+  expect_cpu_bytes_wgmma({.rows = 30, .columns = 2050, .k = 64, .dtype = ISOBIT_BF16});
 }
 
 // Four multiprocessors, so blocks have several tiles.
 TEST(Nvfp4LinearEmulatedWgmma, SmallTiles) {
-  expect_cpu_bytes_wgmma({.rows = 30, .columns = 2050, .k = 64, .dtype = ISOBIT_BF16});
+  expect_cpu_bytes_wgmma({.rows = 30, .columns = 2050, .k = 2112, .dtype = ISOBIT_BF16});
   expect_cpu_bytes_wgmma({.rows = 60, .columns = 200, .k = 64, .dtype = ISOBIT_BF16});
   expect_cpu_bytes_wgmma({.rows = 33, .columns = 50, .k = 512});
 }
