@@ -60,7 +60,7 @@ struct Quantiser {
     const auto multiplier_of = [&](uint8_t scale) {
       return __uint_as_float(ptx::load_shared(multipliers + 4 * scale));
     };
-    return device::encode_nvfp4(sixth, multiplier_of, x, codes);
+    return device::encode_nvfp4<device::Nvfp4Clamp::kIfNeeded>(sixth, multiplier_of, x, codes);
   }
 };
 
