@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "core/runtime.h"
+
 namespace isobit::device {
 
 // A block's tile is kTokens rows of x by 64 weight rows for each of kGroups warpgroups; in a last round that would not

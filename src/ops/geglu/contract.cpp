@@ -93,13 +93,15 @@ Status check_pair(const Operand& first, const Operand& second, int32_t* step) {
     return refuse(odd.name, "last stride 1, or 2 in both tensors of an interleaved pair", "%lld",
                   static_cast<long long>(step_of(*odd.tensor)));
   }
-  const int64_t distance = (static_cast<const char*>(b.data) - static_cast<const char*>(a.data)) / dtype_bytes(a.dtype);
-  const bool adjacent = (distance == 1 || distance == -1) && first.matrix.row_stride == second.matrix.row_stride;
+  const int64_t distance = static_cast<const char*>(b.data) - static_cast<const char*>(a.data);
+  const int64_t element = dtype_bytes(a.dtype);
+  const bool adjacent =
+      (distance == element || distance == -element) && first.matrix.row_stride == second.matrix.row_stride;
   if (!adjacent) {
     char expected[96];
     std::snprintf(expected, sizeof expected, "the element next to %s and its row stride (interleaved pair)",
                   first.name);
-    return refuse(second.name, expected, "%lld elements away, row stride %lld against %lld",
+    return refuse(second.name, expected, "%lld bytes away, row stride %lld against %lld",
                   static_cast<long long>(distance), static_cast<long long>(second.matrix.row_stride),
                   static_cast<long long>(first.matrix.row_stride));
   }
