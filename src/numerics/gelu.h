@@ -4,14 +4,14 @@
 //   erf form:  gelu(a) = a Phi(a),           Phi(a) = erfc(-a / sqrt 2) / 2
 //
 // Both are computed as relu(a) - w q with w = min(|a|, limit) and q the weight at -|a|, so nothing cancels in the tail,
-// no infinity meets a zero, and the sign of a zero survives. q is kept times 2^48 until the last step; it then
-// underflows gradually and is +0 at the limit: gelu(-inf) = -0, gelu(inf) = inf, gelu(NaN) = NaN, for every sequence.
+// no infinity meets a zero, and the sign of a zero survives. q is kept times 2^48 until the last step (but in kCoarse);
+// it then underflows gradually and is +0 at the limit: gelu(-inf) = -0, gelu(inf) = inf, gelu(NaN) = NaN, for every
+// sequence.
 //
 // A sequence fixes the operations (docs/bit-contract.md). Errors, measured against long double (gelu_test.cpp holds
 // them), in units of the last place of the fp32 result; gelu' also in absolute terms because it crosses zero:
-//   kCoarse       enough for a result that is rounded to the 4 bits of E2M1. gelu only; within 1.06e-3 (tanh)
-//   and 2.25e-3
-//                 (erf) of max(|gelu(-|a|)|, 0.003), and of |gelu(-|a|)| alone for |a| <= 1; +-0 or a itself from 5 on.
+//   kCoarse       enough for a result that is rounded to the 4 bits of E2M1. gelu only. Within 1.06e-3 (tanh) and
+//                 2.25e-3 (erf) of max(|gelu(-|a|)|, 0.003), of |gelu(-|a|)| alone for |a| <= 1; -0 or a from 5 on.
 //   kShort        enough for a result that is rounded to bf16 or fp16 once. gelu only.
 //   kLong         gelu and gelu' for 16-bit results.
 //   kCompensated  gelu and gelu' for fp32 results: the exponent is formed in two words.
@@ -227,7 +227,7 @@ ISOBIT_HD float gelu(float a) {
     const float w = clamped_magnitude(a, kCoarseLimit);
     const float root = coarse_root<kGelu>(w);
     const float square = mul_rn(root, root);
-    return fma_rn(-mul_rn(w, square), square, relu(a));
+    return value(a, mul_rn(w, square), square);
   }
   const float w = clamped_magnitude(a, kGelu == Gelu::kTanh ? kTanhLimit : kErfLimit);
   float lifted_weight;

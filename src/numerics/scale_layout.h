@@ -31,10 +31,15 @@ ISOBIT_HD constexpr int64_t scale_offset_linear(int64_t row, int64_t block, int6
 }
 
 // Tiles of 128 rows x 4 blocks, 512 bytes each, consecutive along the blocks. In a tile, row r lies in line r mod 32
-// (16 bytes) at quarter r div 32 (4 bytes): the order the block-scaled matrix instructions read.
+// (16 bytes) at quarter r div 32 (4 bytes): the order the block-scaled matrix instructions read. Row: an integer type;
+// a kernel that knows its tile takes 32 bits.
+template <class Row>
+ISOBIT_HD constexpr Row scale_row_128x4(Row row) {
+  return row % 32 * 16 + row % 128 / 32 * 4;
+}
 ISOBIT_HD constexpr int64_t scale_offset_128x4(int64_t row, int64_t block, int64_t blocks) {
   const int64_t tile = row / 128 * (round_up(blocks, 4) / 4) + block / 4;
-  return tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + block % 4;
+  return tile * 512 + scale_row_128x4(row) + block % 4;
 }
 
 // Tiles of 8 rows x 4 blocks, 32 bytes each, consecutive along the blocks; row-major inside.

@@ -1,5 +1,5 @@
-// One block of 16 values to NVFP4 with the conversion instructions that the target has, and without a branch where it
-// has none; the bytes are those of numerics::nvfp4_encode.
+// One block of 16 values to NVFP4 with the conversion instructions that the target has, and with at most one branch
+// where it has none; the bytes are those of numerics::nvfp4_encode.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@
 
 namespace isobit::device {
 
-// numerics::e2m1_from_float for what a multiplication gives: its NaN is positive. The early returns of the namesake
-// become hundreds of branches in a block. 2^e is the magnitude's power of two, at least 1: the codes from there on are
-// 2^(e-1) apart, which is the last place of 2^(e+22). So one addition rounds to a code, to even where it is between
-// two; the sum's low bits are the code less 2 e, its bits from 22 on bring 2 e, and 3 * 2^e makes the constants a
-// multiple of 8. One multiplication adds both in the top bits, where the sign is. Equal to the namesake for all 2^32
-// inputs but negative NaN (2026-11-30, on a host).
+// e2m1_code is numerics::e2m1_from_float for what a multiplication gives: its NaN is positive. The early returns of
+// that one become hundreds of branches in a block. 2^e is the magnitude's power of two, at least 1: the codes from
+// there on are 2^(e-1) apart, which is the last place of 2^(e+22). So one addition rounds to a code, to even where it
+// is between two; the sum's low bits are the code less 2 e, its bits from 22 on bring 2 e, and 3 * 2^e makes the
+// constants a multiple of 8. One multiplication adds both in the top bits, where the sign is. Equal for all 2^32 inputs
+// but negative NaN (2026-11-30, on a host).
+
 // The code of a magnitude below 7 with the sign of another value, in the four top bits; the others mean nothing.
 __device__ __forceinline__ uint32_t e2m1_on_top(float magnitude, float sign) {
   const float power = fmaxf(__uint_as_float(__float_as_uint(magnitude) & 0x7F800000u), 1.0f);
@@ -26,12 +27,11 @@ __device__ __forceinline__ uint32_t e2m1_on_top(float magnitude, float sign) {
 __device__ __forceinline__ float e2m1_magnitude(float x) { return fminf(fabsf(x), 6.0f); }  // 6 for a NaN
 __device__ __forceinline__ uint32_t e2m1_code(float x) { return e2m1_on_top(e2m1_magnitude(x), x) >> 28; }
 
-// sixth: of numerics::Nvfp4Encoder.
-__device__ __forceinline__ uint8_t nvfp4_scale_of(float sixth, float amax) {
+__device__ __forceinline__ uint8_t nvfp4_scale_of(const numerics::Nvfp4Encoder& encoder, float amax) {
   if constexpr (ptx::kConvertsToE4m3) {
-    return static_cast<uint8_t>(ptx::e4m3x2_from_floats(numerics::mul_rn(amax, sixth), 0.0f));
+    return static_cast<uint8_t>(ptx::e4m3x2_from_floats(numerics::mul_rn(amax, encoder.sixth), 0.0f));
   } else {
-    return numerics::e4m3_from_float(numerics::mul_rn(amax, sixth));
+    return numerics::nvfp4_scale(encoder, amax);
   }
 }
 
@@ -52,13 +52,14 @@ enum class Nvfp4Clamp { kAlways, kIfNeeded };
 // Returns the scale; codes[i] has elements 8i to 8i + 7, the first in the lowest nibble. multiplier_of(scale) is
 // nvfp4_multiplier_of, or a table of it. x is used up.
 template <Nvfp4Clamp kClamp, class MultiplierOf>
-__device__ __forceinline__ uint8_t encode_nvfp4(float sixth, const MultiplierOf& multiplier_of,
-                                                float (&x)[numerics::kNvfp4Block], uint32_t (&codes)[2]) {
+__device__ __forceinline__ uint8_t encode_nvfp4(const numerics::Nvfp4Encoder& encoder,
+                                                const MultiplierOf& multiplier_of, float (&x)[numerics::kNvfp4Block],
+                                                uint32_t (&codes)[2]) {
   float largest[4] = {};  // four chains: one would be as long as the rest
 #pragma unroll
   for (int i = 0; i < numerics::kNvfp4Block; ++i) largest[i % 4] = ptx::max_nan(largest[i % 4], fabsf(x[i]));
   const float amax = ptx::max_nan(ptx::max_nan(largest[0], largest[1]), ptx::max_nan(largest[2], largest[3]));
-  const uint8_t scale = nvfp4_scale_of(sixth, amax);
+  const uint8_t scale = nvfp4_scale_of(encoder, amax);
   float multiplier = multiplier_of(scale);
   codes[0] = codes[1] = 0;
   if constexpr (ptx::kConvertsToE2m1) {
@@ -95,7 +96,7 @@ __device__ __forceinline__ uint8_t encode_nvfp4(float sixth, const MultiplierOf&
 __device__ __forceinline__ uint8_t encode_nvfp4(const numerics::Nvfp4Encoder& encoder,
                                                 float (&x)[numerics::kNvfp4Block], uint32_t (&codes)[2]) {
   return encode_nvfp4<Nvfp4Clamp::kAlways>(
-      encoder.sixth, [&](uint8_t scale) { return nvfp4_multiplier_of(encoder, scale); }, x, codes);
+      encoder, [&](uint8_t scale) { return nvfp4_multiplier_of(encoder, scale); }, x, codes);
 }
 
 // The same for a block that the four lanes of a quad hold together: x[n] is element 4 n + lane % 4. All lanes of the
@@ -108,7 +109,7 @@ __device__ __forceinline__ uint8_t encode_nvfp4_quad(const numerics::Nvfp4Encode
   for (const float value : x) amax = max(amax, __float_as_uint(value) & 0x7FFFFFFFu);  // NaN on top
   amax = max(amax, __shfl_xor_sync(kAll, amax, 1));
   amax = max(amax, __shfl_xor_sync(kAll, amax, 2));
-  const uint8_t scale = nvfp4_scale_of(encoder.sixth, __uint_as_float(amax));
+  const uint8_t scale = nvfp4_scale_of(encoder, __uint_as_float(amax));
   const float multiplier = nvfp4_multiplier_of(encoder, scale);
   const uint32_t lane = threadIdx.x % 4;
   uint32_t word = 0;
@@ -120,6 +121,16 @@ __device__ __forceinline__ uint8_t encode_nvfp4_quad(const numerics::Nvfp4Encode
   codes[0] = __byte_perm(word, other, 0x5140);
   codes[1] = __byte_perm(word, other, 0x7362);
   return scale;
+}
+
+// The 8 bytes of a block's codes; `vector`: `to` is a multiple of 8.
+__device__ __forceinline__ void store_nvfp4_codes(uint8_t* to, bool vector, const uint32_t (&codes)[2]) {
+  if (vector) {
+    *reinterpret_cast<uint2*>(to) = make_uint2(codes[0], codes[1]);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(codes[i / 4] >> (8 * (i % 4)));
 }
 
 }  // namespace isobit::device

@@ -58,21 +58,12 @@ __device__ __forceinline__ void clear_padding(const Output& out, int64_t thread,
   }
 }
 
-__device__ __forceinline__ void store_codes(uint8_t* to, bool vector_stores, const uint32_t (&codes)[2]) {
-  if (vector_stores) {
-    *reinterpret_cast<uint2*>(to) = make_uint2(codes[0], codes[1]);
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(codes[i / 4] >> (8 * (i % 4)));
-}
-
 // Stores of a block's results. row < rows and block < blocks.
 __device__ __forceinline__ void store_scale(const Output& out, int64_t row, int32_t block, uint8_t scale) {
   out.scales[numerics::scale_offset(out.layout, row, block, out.blocks)] = scale;
 }
 __device__ __forceinline__ void store_codes(const Output& out, int64_t row, int32_t block, const uint32_t (&codes)[2]) {
-  store_codes(out.codes + row * out.codes_row_bytes + block * 8, out.vector_stores, codes);
+  device::store_nvfp4_codes(out.codes + row * out.codes_row_bytes + block * 8, out.vector_stores, codes);
 }
 
 // Where the results of one block of many rows go, with little arithmetic a row.
@@ -86,9 +77,11 @@ class BlockPlaces {
         codes_row_bytes_(out.codes_row_bytes) {}
   __device__ __forceinline__ uint8_t* scale(uint32_t row) const {
     if (layout_ == numerics::ScaleLayout::k128x4) {
-      return scales_ + row / 128 * tile_bytes_ + (row % 32 * 16 + row % 128 / 32 * 4);
+      return scales_ + row / 128 * tile_bytes_ + numerics::scale_row_128x4(row);
     }
-    if (layout_ == numerics::ScaleLayout::k8x4) return scales_ + row / 8 * tile_bytes_ + row % 8 * 4;
+    if (layout_ == numerics::ScaleLayout::k8x4) {
+      return scales_ + row / 8 * tile_bytes_ + numerics::scale_offset_8x4(row % 8, 0, 1);
+    }
     return scales_ + row * tile_bytes_;
   }
   __device__ __forceinline__ uint8_t* codes(uint32_t row) const { return codes_ + row * codes_row_bytes_; }

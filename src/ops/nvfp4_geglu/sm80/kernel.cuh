@@ -48,13 +48,7 @@ __device__ __forceinline__ void store_block(const Job& job, int64_t row, int64_t
         exists ? encoded.scale : uint8_t{0};
   }
   if (lane != 0 || !exists) return;
-  uint8_t* const to = job.codes + row * job.codes_row_bytes + block * 8;
-  if (job.vector_stores) {
-    *reinterpret_cast<uint2*>(to) = make_uint2(encoded.codes[0], encoded.codes[1]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(encoded.codes[i / 4] >> (8 * (i % 4)));
-  }
+  device::store_nvfp4_codes(job.codes + row * job.codes_row_bytes + block * 8, job.vector_stores, encoded.codes);
 }
 
 template <Gelu kGelu>

@@ -47,10 +47,10 @@ struct Staging {
 
 // The quantiser's rule for this call. A division a block is looked up: a scale has 128 values.
 struct Quantiser {
-  float sixth;
-  uint32_t multipliers;
+  numerics::Nvfp4Encoder encoder;
+  uint32_t multipliers;  // address of the table
 
-  __device__ __forceinline__ void fill(const numerics::Nvfp4Encoder& encoder, int thread, int threads) const {
+  __device__ __forceinline__ void fill(int thread, int threads) const {
     for (int scale = thread; scale < 128; scale += threads) {
       const float multiplier = device::nvfp4_multiplier_of(encoder, static_cast<uint8_t>(scale));
       ptx::store_shared(multipliers + 4 * scale, __float_as_uint(multiplier));
@@ -60,7 +60,7 @@ struct Quantiser {
     const auto multiplier_of = [&](uint8_t scale) {
       return __uint_as_float(ptx::load_shared(multipliers + 4 * scale));
     };
-    return device::encode_nvfp4<device::Nvfp4Clamp::kIfNeeded>(sixth, multiplier_of, x, codes);
+    return device::encode_nvfp4<device::Nvfp4Clamp::kIfNeeded>(encoder, multiplier_of, x, codes);
   }
 };
 
@@ -94,7 +94,7 @@ __device__ __forceinline__ void quantise_staged(const Job& job, const Quantiser&
     }
     uint32_t codes[2];
     *places.scale(first_row + token) = quantise(hidden, codes);
-    store_codes(codes_to, out.vector_stores, codes);
+    device::store_nvfp4_codes(codes_to, out.vector_stores, codes);
     codes_to += step * out.codes_row_bytes;
   }
 }
@@ -141,9 +141,8 @@ constexpr uint32_t kSpareBarrier = 8;
 template <class Config>
 __device__ __forceinline__ void quantise_tiles(const Job& job, const Block<Config>& block, int spare_warp) {
   const int lane = threadIdx.x % 32;
-  const numerics::Nvfp4Encoder encoder = job.operands.scales.all().out;
-  const Quantiser quantiser = {encoder.sixth, block.shared.more};
-  quantiser.fill(encoder, 32 * spare_warp + lane, kSpareThreads);
+  const Quantiser quantiser = {job.operands.scales.all().out, block.shared.more};
+  quantiser.fill(32 * spare_warp + lane, kSpareThreads);
   ptx::barrier_sync(kSpareBarrier, kSpareThreads);
   for (int group = 0; group < Config::kGroups; ++group) {
     ptx::barrier_arrive(kGroupBarrier + group, Config::kWarpgroup + kSpareThreads);
@@ -165,7 +164,7 @@ template <class Config>
 __device__ __forceinline__ void multiply_tiles(const Job& job, const Block<Config>& block,
                                                const device::Ring<Config::kStages>& ring, int group) {
   const Scales scales = job.operands.scales.all();
-  const Quantiser quantiser = {scales.out.sixth, block.shared.more};
+  const Quantiser quantiser = {scales.out, block.shared.more};
   const Staging staging = block.group_staging(group);
   uint32_t parity = 1;  // the staging is free at first
   device::multiply_nvfp4<Config>(job.plan, ring, block.shared, group,

@@ -61,15 +61,6 @@ __device__ __forceinline__ void load_block(const char* from, bool vectors, float
   for (int i = 0; i < kWords; ++i) unpack<Format>(words[i], values + i * kElements);
 }
 
-__device__ __forceinline__ void store_codes(uint8_t* to, bool vectors, const uint32_t (&codes)[2]) {
-  if (vectors) {
-    *reinterpret_cast<uint2*>(to) = make_uint2(codes[0], codes[1]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(codes[i / 4] >> (8 * (i % 4)));
-  }
-}
-
 template <class Format>
 __global__ void __launch_bounds__(kThreads) nvfp4_quantize_blocks(const Job job) {
   const uint32_t row_group = blockIdx.x / job.pieces;
@@ -87,7 +78,7 @@ __global__ void __launch_bounds__(kThreads) nvfp4_quantize_blocks(const Job job)
     load_block<Format>(job.x + row * job.x_row_bytes + block * kBlockBytes, job.vector_loads, values);
     uint32_t codes[2];
     scale = device::encode_nvfp4(encoder, values, codes);
-    store_codes(job.codes + row * job.codes_row_bytes + block * int64_t{8}, job.vector_stores, codes);
+    device::store_nvfp4_codes(job.codes + row * job.codes_row_bytes + block * int64_t{8}, job.vector_stores, codes);
   }
   job.scales[numerics::scale_offset(job.layout, row, block, job.blocks)] = scale;
 }
